@@ -88,11 +88,11 @@ fn event_line(event: &Event<'_>) -> String {
     let (session, ring) = (event.session.uuid, event.ring());
     let mut line = format!("{session} {ring} {} {} ", event.seq, event.wall_ns());
     if !event.ty.known {
-        return line + &format!("#{} payload={}", event.ty.id, hex(event.payload));
+        return line + &format!("#{} payload={}", event.ty.id, hex(&event.payload));
     }
     line += &escaped(&event.ty.name, "");
     for field in &event.ty.fields {
-        let value = shown(field.value(event.payload));
+        let value = shown(field.value(&event.payload));
         line += &format!(" {}={value}", escaped(&field.name, ""));
     }
     line

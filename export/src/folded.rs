@@ -8,11 +8,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use ringmark_decoder::{Ended, Event, Lost, OpenSpan, Span, SpanPairs, escape};
+use ringmark_decoder::{Ended, Event, Lost, OpenSpan, SmallKeys, Span, SpanPairs, escape};
 
 use crate::timeline::plan::Plan;
 use crate::timeline::processes::{Process, processes};
-use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
 /// A frame below others.

@@ -59,7 +59,7 @@ fn look(bytes: &[u8], written: &Written) -> Result<Told, String> {
         let Output::Event(event) = item else { continue };
         let place = event.seq as usize;
         let right = written.get(place).is_some_and(|(id, tick, payload)| {
-            (*id, *tick, payload.as_slice()) == (event.ty.id.0, event.tick, event.payload)
+            (*id, *tick, payload.as_slice()) == (event.ty.id.0, event.tick, &event.payload[..])
         });
         if !right || place < next {
             return Err(format!("event {place} was never written so"));

@@ -56,7 +56,7 @@ fn line(event: &Event<'_>) -> String {
     let mut line = format!("{session} {ring} {} {} {name}", event.seq, event.wall_ns());
     for field in &event.ty.fields {
         let field_name = String::from_utf8_lossy(&field.name);
-        line += &format!(" {field_name}={}", shown(field.value(event.payload)));
+        line += &format!(" {field_name}={}", shown(field.value(&event.payload)));
     }
     line
 }

@@ -29,6 +29,8 @@ pub struct Block<'a> {
     pub number: u64,
     /// Offset in the input, in bytes; blocks of a container share the container's.
     pub offset: u64,
+    /// Where the content begins in the decoded content of its container, if it is in one.
+    pub(crate) packed_at: Option<u32>,
 }
 
 /// What a [`BlockReader`] gives next.
@@ -166,6 +168,7 @@ impl<R: Read> BlockReader<R> {
             content: content_of(&header, self.window.bytes())?,
             number: self.block - 1,
             offset: self.window.offset(),
+            packed_at: None,
         }))
     }
 
@@ -329,6 +332,7 @@ impl<R: Read> BlockReader<R> {
             content: content_of(&header, rest)?,
             number: container.number,
             offset: container.offset,
+            packed_at: Some((container.at + BlockHeader::BYTES) as u32),
         }))
     }
 

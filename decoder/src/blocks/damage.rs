@@ -69,6 +69,9 @@ pub enum Fault {
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(String),
+    /// Pages that were there when the input was read first.
+    #[error("changed or removed while it was read: {0}")]
+    Gone(String),
     /// No block starts here.
     #[error("no trace file: starts with {found:02x?}, expected \"RMKB\"{}", Looks(.looks_like))]
     WrongMagic {

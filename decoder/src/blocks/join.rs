@@ -7,6 +7,7 @@
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
 
+use crate::blocks::content::Content;
 use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
 
@@ -47,11 +48,16 @@ fn conflict(at: usize, found: &[u8], kept: &[u8]) -> Fault {
     }
 }
 
-/// Joins `new` into `kept`, which has the same identity. After a conflict `kept` is as it was.
+/// Joins `new` with the bytes `fresh` into `kept`, which has the same identity. After a conflict
+/// `kept` is as it was.
 ///
 /// The seal of either copy counts, and the earlier of their windows.
-pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
-    let (old, fresh) = (&kept.bytes, &new.bytes);
+pub(crate) fn join(kept: &mut Page, new: Page, fresh: &[u8]) -> Result<Joined, Fault> {
+    let held = kept.bytes();
+    let old = &held[..];
+    if old.len() < PageHeader::BYTES {
+        return Ok(Joined::Repeated);
+    }
     if kept.page_bytes != new.page_bytes {
         return Err(Fault::Value {
             what: "page size of a further copy",
@@ -65,8 +71,13 @@ pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
     let sealed = kept.sealed || new.sealed;
     let joined = join_records(old, fresh)?;
     let more = joined.is_some() || sealed != kept.sealed;
+    drop(held);
     if let Some(joined) = joined {
-        kept.bytes = joined;
+        kept.extent = joined.len() as u32;
+        kept.content = match joined == fresh {
+            true => new.content,
+            false => Content::Held(joined.into()),
+        };
     }
     kept.sealed = sealed;
     kept.from_mono_ns = kept.from_mono_ns.min(new.from_mono_ns);

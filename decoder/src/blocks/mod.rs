@@ -2,13 +2,16 @@
 //!
 //! 1. [`byte_window`] slides a window over the bytes of a file or a pipe.
 //! 2. [`block_reader`] finds the blocks in it and opens containers.
-//! 3. [`page`] checks the content of a PAGE block and walks its records.
+//! 3. [`page`] checks the content of a PAGE block; [`walk`] goes over its records. [`content`] says
+//!    where the bytes of a page stay.
 //! 4. [`join`] makes one page out of two copies.
 //!
 //! [`damage`] says what could not be used, and where it stands.
 
 pub(crate) mod block_reader;
 mod byte_window;
+pub(crate) mod content;
 pub(crate) mod damage;
 pub(crate) mod join;
 pub(crate) mod page;
+pub(crate) mod walk;

@@ -1,16 +1,20 @@
 //! A page that was stored: its header, its records, and the check of both.
 //!
 //! A page can be decoded alone. It is walked once to be checked, which keeps the sound part and
-//! counts what is in it; every later walk goes over the sound part only.
+//! counts what is in it; every later walk goes over the sound part only. Its bytes stay where they
+//! were read from ([`Content`]), and are loaded for each walk.
+
+use std::borrow::Cow;
 
 use ringmark_format::block::PageState;
 use ringmark_format::page::{PageHeader, valid_page_bytes};
-use ringmark_format::record::{self, Header};
 use ringmark_format::{PageNumber, RingId, TypeId};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::block_reader::Block;
+use crate::blocks::content::Content;
 use crate::blocks::damage::Fault;
+use crate::blocks::walk::{Records, Reservation, Shown, Walk};
 
 /// A page of a session, as far as it was read: a page that was still open has fewer bytes.
 #[derive(Debug)]
@@ -27,11 +31,12 @@ pub struct Page {
     pub page_bytes: u32,
     /// What the check counted.
     pub summary: Summary,
-    /// The page's first `extent` bytes.
-    pub(crate) bytes: Vec<u8>,
-    /// By index of the record: the finished span around it (see [`crate::trace_file::spans`]); or
-    /// empty.
-    pub(crate) parents: Vec<u64>,
+    /// Number of its bytes that were read.
+    pub(crate) extent: u32,
+    /// Where these bytes are.
+    pub(crate) content: Content,
+    /// The finished spans around its records, see [`crate::trace_file::spans`].
+    pub(crate) around: Around,
     /// `CLOCK_MONOTONIC` in ns from when on events are shown, as a WINDOW block says; 0: all are.
     pub(crate) from_mono_ns: u64,
     /// The same as a tick of the session's clock.
@@ -42,6 +47,19 @@ pub struct Page {
     pub(crate) thread: u32,
     /// Place of its session among those of its process.
     pub(crate) member: u32,
+}
+
+/// What is known of the finished spans around the records of a page.
+#[derive(Debug, Default)]
+pub(crate) enum Around {
+    /// There are no finished spans.
+    #[default]
+    None,
+    /// Its own, and around its end the one with this number in its session; 0: there is none.
+    Ring(u32),
+    /// Those of its thread in several sessions: for each record, by its index, the id of the
+    /// innermost; 0, or no entry: there is none.
+    Thread(Vec<u64>),
 }
 
 /// What the check of a page counts. Each reservation of the page is counted in one field.
@@ -76,200 +94,6 @@ impl Summary {
     }
 }
 
-/// A committed record, as a walk finds it: tick and type from its header word, the payload
-/// borrowed from the page.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record<'a> {
-    /// Its number within the page.
-    pub index: u64,
-    pub tick: u64,
-    pub type_id: TypeId,
-    pub payload: &'a [u8],
-}
-
-/// What became of a reservation, as a walk over the page finds it.
-pub(crate) enum Reservation<'a> {
-    Event(Record<'a>),
-    Cancelled,
-    Uncommitted,
-    Reserved,
-    LeftOut,
-}
-
-/// Walks the records of a page in the order of their reservation.
-///
-/// Nothing in the bytes is trusted: each length is checked against the rest of the page. The walk
-/// ends at the first word that cannot start a record, and keeps the reason.
-#[derive(Debug, Clone)]
-pub(crate) struct Walk<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    index: u64,
-    tick_base: u64,
-    extended: Option<u64>,
-    fault: Option<(&'static str, u64)>,
-    /// Events before this tick are left out, but those with these numbers.
-    from: u64,
-    kept: &'a [u64],
-}
-
-#[inline]
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = bytes.get(at..)?.first_chunk()?;
-    Some(u64::from_le_bytes(*word))
-}
-
-impl<'a> Walk<'a> {
-    pub(crate) const fn new(bytes: &'a [u8], tick_base: u64) -> Self {
-        Self {
-            bytes,
-            at: PageHeader::BYTES,
-            index: 0,
-            tick_base,
-            extended: None,
-            fault: None,
-            from: 0,
-            kept: &[],
-        }
-    }
-
-    /// Where the walk stands.
-    pub(crate) const fn at(&self) -> usize {
-        self.at
-    }
-
-    /// Why the walk ended before its end.
-    pub(crate) fn fault(&self) -> Option<Fault> {
-        let (what, found) = self.fault?;
-        let at = self.at as u32;
-        Some(Fault::Record { at, what, found })
-    }
-
-    #[cold]
-    fn fail(&mut self, what: &'static str, found: u64) {
-        self.fault = Some((what, found));
-    }
-
-    /// Moves on over `words` words.
-    #[inline]
-    fn pass(&mut self, words: u64) -> Option<()> {
-        let left = (self.bytes.len() - self.at) as u64 / 8;
-        if words == 0 || words > left {
-            let what = if words == 0 {
-                "length 0"
-            } else {
-                "length reaches past the page"
-            };
-            let found = word_at(self.bytes, self.at).unwrap_or(0);
-            self.fail(what, found);
-            return None;
-        }
-        self.at += 8 * words as usize;
-        Some(())
-    }
-
-    /// A time extension is committed together with its record: alone it is damage.
-    #[inline]
-    fn end_of_bytes(&mut self) {
-        if self.extended.is_some() {
-            self.fail("a time extension without its record", 0);
-        }
-    }
-
-    /// Moves on over a reservation that became no event. It has a number all the same, and ends a
-    /// time extension before it.
-    fn hole(&mut self, record: Header, step: Reservation<'a>) -> Option<Reservation<'a>> {
-        self.pass(record.words(|| None).unwrap_or(0))?;
-        self.index += 1;
-        self.extended = None;
-        Some(step)
-    }
-
-    /// The next reservation; `None` at the end or before a fault. Time extensions are taken into
-    /// the record after them.
-    #[inline]
-    pub(crate) fn step(&mut self) -> Option<Reservation<'a>> {
-        loop {
-            let at = self.at;
-            let Some(word) = word_at(self.bytes, at) else {
-                self.end_of_bytes();
-                return None;
-            };
-            let record = record::unpack(word);
-            let (ticks, type_id, front) = match record {
-                Header::Record {
-                    ticks,
-                    type_id,
-                    payload_words,
-                } => match payload_words {
-                    Some(_) => (ticks, type_id, 8),
-                    None => (ticks, type_id, self.long_front(word)?),
-                },
-                Header::Empty => {
-                    self.end_of_bytes();
-                    return None;
-                }
-                Header::Pad => {
-                    self.end_of_bytes();
-                    if self.fault.is_none() {
-                        self.at = self.bytes.len();
-                    }
-                    return None;
-                }
-                Header::Busy(_) => return self.hole(record, Reservation::Uncommitted),
-                Header::Cancelled(_) => return self.hole(record, Reservation::Cancelled),
-            };
-            let words = record.words(|| word_at(self.bytes, at + 8));
-            self.pass(words.unwrap_or(u64::MAX))?;
-            let payload = self.bytes.get(at + front..self.at)?;
-            if type_id.0 == record::TIME_EXTEND {
-                self.extended = word_at(payload, 0);
-                if payload.len() != 8 {
-                    self.at = at;
-                    self.fail("a time extension of another length", word);
-                    return None;
-                }
-                continue;
-            }
-            if type_id.0 < record::FIRST_TYPE {
-                self.index += 1;
-                self.extended = None;
-                return Some(Reservation::Reserved);
-            }
-            let counted = self.tick_base.wrapping_add(u64::from(ticks));
-            let tick = self.extended.take().unwrap_or(counted);
-            return Some(self.event(tick, type_id, payload));
-        }
-    }
-
-    #[inline]
-    fn event(&mut self, tick: u64, type_id: TypeId, payload: &'a [u8]) -> Reservation<'a> {
-        let index = self.index;
-        self.index += 1;
-        if tick < self.from && self.kept.binary_search(&index).is_err() {
-            return Reservation::LeftOut;
-        }
-        Reservation::Event(Record {
-            index,
-            tick,
-            type_id,
-            payload,
-        })
-    }
-
-    /// Bytes of a header whose length stands in the next word, if that is no length that the
-    /// header itself could hold.
-    fn long_front(&mut self, header: u64) -> Option<usize> {
-        match word_at(self.bytes, self.at + 8) {
-            Some(words) if words >= record::LONG => Some(16),
-            _ => {
-                self.fail("long length too small or not there", header);
-                None
-            }
-        }
-    }
-}
-
 fn expect(what: &'static str, found: u64, expected: u64) -> Result<(), Fault> {
     if found == expected {
         return Ok(());
@@ -284,7 +108,7 @@ fn expect(what: &'static str, found: u64, expected: u64) -> Result<(), Fault> {
 impl Page {
     /// Reads the content of a PAGE block and checks its header against that of the block. The
     /// records are checked by [`Self::check`].
-    pub(crate) fn read(block: &Block<'_>) -> Result<Self, Fault> {
+    pub(crate) fn read(block: &Block<'_>, content: Content) -> Result<Self, Fault> {
         let (of_block, bytes) = (&block.header, block.content);
         expect(
             "extent of the page",
@@ -326,8 +150,9 @@ impl Page {
             sealed: PageState::of_flags(of_block.flags) == PageState::Sealed,
             page_bytes: of_block.page_bytes,
             summary: Summary::default(),
-            bytes: bytes.to_vec(),
-            parents: Vec::new(),
+            extent: bytes.len() as u32,
+            content,
+            around: Around::default(),
             from_mono_ns: 0,
             from: 0,
             kept: Vec::new(),
@@ -338,8 +163,8 @@ impl Page {
 
     /// Bytes of the page that were read, header included; at most `page_bytes`.
     #[must_use]
-    pub fn extent(&self) -> usize {
-        self.bytes.len()
+    pub const fn extent(&self) -> usize {
+        self.extent as usize
     }
 
     /// Name of the thread when it attached, without the zeros at its end; at most 16 bytes.
@@ -350,19 +175,64 @@ impl Page {
         &name[..end]
     }
 
-    /// Walks the sound part of the page.
-    #[inline]
-    pub(crate) fn walk(&self) -> Walk<'_> {
-        let (from, kept) = (self.from, self.kept.as_slice());
-        let walk = self.walk_all();
-        Walk { from, kept, ..walk }
+    /// Its bytes, without a copy where they are in memory. None, as of [`Self::load`].
+    pub(crate) fn bytes(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            Content::Held(held) => Cow::Borrowed(held),
+            Content::Stored { .. } => Cow::Owned(self.load()),
+        }
     }
 
-    /// Walks the sound part of the page, events that are not shown included.
+    /// Its bytes. None, if what they were read from has changed since: then that is noted there.
+    pub(crate) fn load(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.load_into(&mut bytes);
+        bytes
+    }
+
+    /// Replaces `bytes` with those of the page, as [`Self::load`] does.
+    pub(crate) fn load_into(&self, bytes: &mut Vec<u8>) {
+        self.content
+            .load(self.extent(), self.header.as_bytes(), bytes);
+    }
+
+    /// The sound part of its bytes, as they were loaded.
     #[inline]
-    pub(crate) fn walk_all(&self) -> Walk<'_> {
-        let end = (self.summary.end as usize).min(self.bytes.len());
-        Walk::new(&self.bytes[..end], self.header.tick_base)
+    pub(crate) fn sound<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let end = (self.summary.end as usize).min(bytes.len());
+        &bytes[..end]
+    }
+
+    /// Which of its events are shown.
+    #[inline]
+    pub(crate) fn shown(&self) -> Shown<'_> {
+        Shown {
+            from: self.from,
+            kept: &self.kept,
+        }
+    }
+
+    /// A walk at its first record.
+    #[inline]
+    pub(crate) const fn walk(&self) -> Walk {
+        Walk::new(self.header.tick_base)
+    }
+
+    /// The events that are shown, in the order of reservation. `bytes`: as they were loaded.
+    pub(crate) fn records<'a>(&'a self, bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            bytes: self.sound(bytes),
+            walk: self.walk(),
+            shown: self.shown(),
+        }
+    }
+
+    /// As [`Self::records`], with events that are not shown.
+    pub(crate) fn all_records<'a>(&'a self, bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            shown: Shown::default(),
+            ..self.records(bytes)
+        }
     }
 
     /// Whether the page begins before what is shown.
@@ -371,36 +241,34 @@ impl Page {
     }
 
     /// Whether nothing in it ends a walk before its end.
-    pub(crate) fn is_sound(&self) -> bool {
-        let mut walk = Walk::new(&self.bytes, self.header.tick_base);
-        while walk.step().is_some() {}
-        walk.fault().is_none() && self.hole_at(walk.at()).is_none()
+    pub(crate) fn is_sound(&self, bytes: &[u8]) -> bool {
+        let mut walk = self.walk();
+        while walk.step(bytes, Shown::default()).is_some() {}
+        walk.fault().is_none() && self.hole_at(walk.at(), bytes).is_none()
     }
 
-    /// Walks the whole page once, counts what is there, and keeps the sound part.
+    /// Walks all of its bytes once, counts what is there, and keeps where the sound part ends.
     ///
     /// `meet` is called with the type of every event. Returns what ended the walk before the
     /// page's end.
-    pub(crate) fn check(&mut self, mut meet: impl FnMut(TypeId)) -> Option<Fault> {
-        let (from, kept) = (self.from, self.kept.as_slice());
-        let walk = Walk::new(&self.bytes, self.header.tick_base);
-        let mut walk = Walk { from, kept, ..walk };
+    pub(crate) fn check(&mut self, bytes: &[u8], mut meet: impl FnMut(TypeId)) -> Option<Fault> {
+        let (shown, mut walk) = (self.shown(), self.walk());
         let mut summary = Summary::default();
         let (mut first, mut last) = (0, 0);
+        let (mut low, mut high) = (u64::MAX, 0);
         let mut sound = walk.at();
         let mut is_before = self.is_old();
-        while let Some(step) = walk.step() {
+        while let Some(step) = walk.step(bytes, shown) {
             match step {
                 Reservation::Event(record) => {
-                    is_before &= record.tick < from;
-                    summary.events += 1;
+                    is_before &= record.tick < shown.from;
                     summary.backward += u64::from(record.tick < last);
                     last = record.tick;
-                    if summary.events == 1 {
+                    if summary.events == 0 {
                         first = last;
                     }
-                    let (low, high) = summary.ticks.unwrap_or((last, last));
-                    summary.ticks = Some((low.min(last), high.max(last)));
+                    summary.events += 1;
+                    (low, high) = (low.min(last), high.max(last));
                     meet(record.type_id);
                 }
                 Reservation::Cancelled => summary.cancelled += 1,
@@ -411,16 +279,17 @@ impl Page {
             }
             sound = walk.at();
         }
-        let fault = walk.fault().or_else(|| self.hole_at(walk.at()));
+        let fault = walk.fault().or_else(|| self.hole_at(walk.at(), bytes));
         summary.end = sound as u32;
+        summary.ticks = (summary.events > 0).then_some((low, high));
         summary.ends = (summary.events > 0).then_some((first, last));
         self.summary = summary;
         fault
     }
 
     /// An empty word inside a sealed page.
-    fn hole_at(&self, at: usize) -> Option<Fault> {
-        (self.sealed && at < self.bytes.len()).then_some(Fault::Record {
+    fn hole_at(&self, at: usize, bytes: &[u8]) -> Option<Fault> {
+        (self.sealed && at < bytes.len()).then_some(Fault::Record {
             at: at as u32,
             what: "nothing there, though the page is sealed",
             found: 0,

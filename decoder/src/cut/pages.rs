@@ -8,7 +8,8 @@ use ringmark_format::block::PageState;
 use ringmark_format::record::{BUSY, pack_span};
 
 use super::bounds::Bounds;
-use crate::blocks::page::{Page, Record, Reservation};
+use crate::blocks::page::Page;
+use crate::blocks::walk::{Record, Reservation, Shown};
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::loss::after;
 use crate::trace_file::session::{Session, Slot};
@@ -95,24 +96,20 @@ fn has_inside(page: &Page, bounds: &Bounds) -> bool {
     if page.summary.ticks.is_none_or(outside) {
         return false;
     }
-    let mut walk = page.walk();
-    while let Some(step) = walk.step() {
-        if let Reservation::Event(record) = step
-            && bounds.hold(page, record.tick)
-        {
-            return true;
-        }
-    }
-    false
+    let bytes = page.load();
+    let mut records = page.records(&bytes);
+    records.any(|record| bounds.hold(page, record.tick))
 }
 
 impl<'d> CutPage<'d> {
     /// `ends`: it is cut at the piece's end, because no other page of its slot follows.
     fn new(session: &Session, page: &'d Page, kept: &[u64], bounds: &Bounds, ends: bool) -> Self {
         let base = page.header.tick_base;
+        let loaded = page.load();
+        let sound = page.sound(&loaded);
         let mut cut = Self {
             page,
-            bytes: page.bytes.clone(),
+            bytes: loaded.clone(),
             state: PageState::Open,
             after: after(page),
             is_end: true,
@@ -121,12 +118,12 @@ impl<'d> CutPage<'d> {
             ticks: vec![(base, base)],
         };
         let from = bounds.from(page);
-        let mut walk = page.walk_all();
+        let mut walk = page.walk();
         // Records before the first one that is inside are taken out, all but those that are kept.
         let mut is_before = base < from;
         let (mut at, mut end, mut reservations, mut counted) = (walk.at(), walk.at(), 0, 0);
         let mut is_later = false;
-        while let Some(step) = walk.step() {
+        while let Some(step) = walk.step(sound, Shown::default()) {
             reservations += 1;
             let mut stays = false;
             if let Reservation::Event(record) = step {
@@ -134,7 +131,7 @@ impl<'d> CutPage<'d> {
                 stays = kept.binary_search(&record.index).is_ok();
                 if record.tick < bounds.to || !ends {
                     (end, counted) = (walk.at(), reservations);
-                    cut.count(session, &record, stays, bounds);
+                    cut.count(session, (&record, record.payload(&loaded)), stays, bounds);
                 } else {
                     is_later = true;
                 }
@@ -148,7 +145,7 @@ impl<'d> CutPage<'d> {
             cut.bytes.truncate(end);
             cut.after = page.header.first_event.saturating_add(counted);
             cut.is_end = false;
-        } else if page.is_sound() {
+        } else if page.is_sound(&loaded) {
             cut.state = match page.sealed {
                 true => PageState::Sealed,
                 false => PageState::Open,
@@ -161,7 +158,13 @@ impl<'d> CutPage<'d> {
 
     /// Counts an event that is inside or kept, and notes the ticks that its times depend on: its own, and
     /// that at which its span or call began.
-    fn count(&mut self, session: &Session, record: &Record<'_>, is_kept: bool, bounds: &Bounds) {
+    fn count(
+        &mut self,
+        session: &Session,
+        (record, payload): (&Record, &[u8]),
+        is_kept: bool,
+        bounds: &Bounds,
+    ) {
         let is_inside = bounds.hold(self.page, record.tick);
         if !is_inside && !is_kept {
             return;
@@ -172,8 +175,8 @@ impl<'d> CutPage<'d> {
         *all = (all.0.min(record.tick), all.1.max(record.tick));
         let ty = session.schema.find(record.type_id);
         let took = ty.and_then(|ty| match ty.function {
-            Some(meaning) => FunctionWords::read(meaning, record.payload).duration_ticks,
-            None => duration_ticks(ty, record.payload),
+            Some(meaning) => FunctionWords::read(meaning, payload).duration_ticks,
+            None => duration_ticks(ty, payload),
         });
         let start = record.tick.saturating_sub(took.unwrap_or(0));
         if start < self.page.header.tick_base {

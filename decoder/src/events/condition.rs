@@ -89,10 +89,10 @@ impl Condition {
     pub(super) fn passes(&self, event: &Event<'_>, took_ns: Option<u64>) -> bool {
         let mut fields = event.ty.fields.iter();
         if let Some(field) = fields.find(|field| field.name == self.field.as_bytes()) {
-            return self.holds(field, field.value(event.payload));
+            return self.holds(field, field.value(&event.payload));
         }
         if let Some(meaning) = event.ty.function
-            && let Some(word) = FunctionWords::read(meaning, event.payload).named(&self.field)
+            && let Some(word) = FunctionWords::read(meaning, &event.payload).named(&self.field)
         {
             return self.compare(Value::U64(word));
         }

@@ -3,7 +3,7 @@
 //! A cursor finds the next item ([`Cursor::advance`]) before it makes it ([`Cursor::take`]), so
 //! that the merge compares times without building events.
 
-use crate::blocks::page::Record;
+use crate::blocks::walk::Record;
 use crate::events::entered_spans::{EnteredSpans, Spans};
 use crate::events::event::{Event, Lost, Output};
 use crate::events::slot_records::SlotRecords;
@@ -21,9 +21,10 @@ pub(crate) struct Cursor<'a> {
     records: SlotRecords<'a>,
     losses: LossesPassed,
     /// The record that comes next; `None`: a loss.
-    record: Option<Record<'a>>,
+    record: Option<Record>,
     time: MergeTime,
     entered: EnteredSpans,
+    has_begun: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -36,7 +37,7 @@ impl<'a> Cursor<'a> {
         Self {
             session,
             session_number,
-            records: SlotRecords::new(&slot.pages),
+            records: SlotRecords::new(session, slot),
             losses: LossesPassed {
                 items: loss::of_slot(session, slot).items,
                 passed: 0,
@@ -47,6 +48,23 @@ impl<'a> Cursor<'a> {
                 ..MergeTime::default()
             },
             entered: EnteredSpans::default(),
+            has_begun: false,
+        }
+    }
+
+    /// Whether the first item was found, or looked for.
+    #[inline]
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// A time for the merge that no item is earlier than. No page is loaded for it.
+    pub(crate) fn earliest(&self) -> Moment {
+        let tick = self.records.earliest_tick();
+        let ns = self.session.clock.t_ns(tick);
+        match self.time.by_wall {
+            true => (self.session.clock.wall_ns(ns), tick),
+            false => (ns, tick),
         }
     }
 
@@ -70,6 +88,7 @@ impl<'a> Cursor<'a> {
     /// that page.
     #[inline(never)]
     fn after_page(&mut self) -> Next {
+        self.has_begun = true;
         self.record = None;
         let next = self.records.next_page();
         if self.losses.pass(self.records.begun()) {
@@ -82,6 +101,7 @@ impl<'a> Cursor<'a> {
             });
         }
         let Some(page) = next else {
+            self.records.end();
             return Next::End;
         };
         self.entered.begin_page(page.ring);
@@ -93,7 +113,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn take(&mut self, spans: &mut [Spans<'a>]) -> Option<Output<'a>> {
         match self.record {
-            Some(record) => self.event(&record, spans).map(Output::Event),
+            Some(record) => self.event(record, spans).map(Output::Event),
             None => self.lost().map(Output::Lost),
         }
     }
@@ -113,20 +133,21 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn event(&mut self, record: &Record<'a>, spans: &mut [Spans<'a>]) -> Option<Event<'a>> {
-        let page = self.records.page()?;
-        let session = self.session;
+    fn event(&mut self, record: Record, spans: &mut [Spans<'a>]) -> Option<Event<'a>> {
+        let placed = self.records.placed(record)?;
+        let (session, page) = (self.session, placed.page);
         let mut event = Event {
             session,
             page,
             ty: session.schema.find(record.type_id)?,
-            payload: record.payload,
+            payload: placed.payload,
             seq: page.header.first_event.wrapping_add(record.index),
             tick: record.tick,
             t_ns: self.time.t_ns,
             span: None,
             parent: None,
             span_type: None,
+            around: placed.around,
         };
         if session.has_spans {
             let spans = &mut spans[self.session_number];

@@ -37,17 +37,20 @@ impl EnteredSpans {
     /// event's number in its page.
     pub(super) fn place<'a>(&mut self, event: &mut Event<'a>, index: u64, spans: &mut Spans<'a>) {
         // The innermost span around the record: one that finished later, or an entered one.
-        let finished = event.page.parents.get(index as usize).copied();
-        let finished = finished.filter(|id| *id != 0);
+        let finished = Some(event.around).filter(|id| *id != 0);
         let around = finished.or(self.entered.last().copied());
+        if event.ty.function.is_some() {
+            event.span = around;
+            return;
+        }
         let number = |field: Option<usize>| {
             let field = event.ty.fields.get(field?)?;
-            field.number(event.payload).filter(|id| *id != 0)
+            field.number(&event.payload).filter(|id| *id != 0)
         };
         let (own, parent) = (number(event.ty.span_id), number(event.ty.parent_id));
         match event.ty.shape {
             Some(Shape::Span) => {
-                let id = finished_id(event.ty, event.payload, event.page, index);
+                let id = finished_id(event.ty, &event.payload, event.page, index);
                 event.span = Some(id);
                 event.parent = parent.or(around);
                 return;

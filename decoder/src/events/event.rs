@@ -4,6 +4,7 @@ use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
 
 use crate::blocks::page::Page;
+use crate::events::payload::Payload;
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::Function;
@@ -13,11 +14,11 @@ use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
 use crate::trace_file::value::Value;
 
-/// One event. Names, payload and values are borrowed from the dump.
+/// One event. Names are borrowed from the dump; it holds its payload.
 ///
 /// Times come in three forms: `tick` of the session's clock, `t_ns` since the session's start, and
 /// [`Self::wall_ns`] since 1970.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Event<'a> {
     /// Its session.
     pub session: &'a Session,
@@ -26,7 +27,7 @@ pub struct Event<'a> {
     /// Its type, which says how the payload is read.
     pub ty: &'a EventType,
     /// The bytes of its fields; a multiple of 8.
-    pub payload: &'a [u8],
+    pub payload: Payload,
     /// Its number in its slot, from 0: the reservations before it.
     pub seq: u64,
     /// Its tick on the session's clock; for a finished span the tick of the end.
@@ -39,9 +40,20 @@ pub struct Event<'a> {
     pub parent: Option<u64>,
     /// The type that made the span, where the event only names the span by its id.
     pub span_type: Option<&'a EventType>,
+    /// Id of the innermost finished span around it; 0: there is none.
+    pub(crate) around: u64,
 }
 
 impl<'a> Event<'a> {
+    /// The same event, to be held for long: its payload is without the page around it.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self {
+            payload: self.payload.alone(),
+            ..self.clone()
+        }
+    }
+
     /// The ring id: which claim of the slot wrote it.
     #[must_use]
     pub const fn ring(&self) -> RingId {
@@ -103,8 +115,9 @@ impl<'a> Event<'a> {
 
     /// Its message, if that is what it is called by; see [`EventType::message`].
     #[must_use]
-    pub fn message(&self) -> Option<&'a [u8]> {
-        match self.ty.fields.get(self.ty.message()?)?.value(self.payload) {
+    pub fn message(&self) -> Option<&[u8]> {
+        let field = self.ty.fields.get(self.ty.message()?)?;
+        match field.value(&self.payload) {
             Value::Str(message) => Some(message),
             _ => None,
         }
@@ -143,8 +156,8 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         let ticks = match self.ty.function {
-            Some(meaning) => FunctionWords::read(meaning, self.payload).duration_ticks?,
-            None => duration_ticks(self.ty, self.payload)?,
+            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks?,
+            None => duration_ticks(self.ty, &self.payload)?,
         };
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
         Some(self.t_ns.saturating_sub(start))
@@ -155,8 +168,8 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn start_tick(&self) -> u64 {
         let ticks = match self.ty.function {
-            Some(meaning) => FunctionWords::read(meaning, self.payload).duration_ticks,
-            None => duration_ticks(self.ty, self.payload),
+            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks,
+            None => duration_ticks(self.ty, &self.payload),
         };
         self.tick.saturating_sub(ticks.unwrap_or(0))
     }
@@ -170,8 +183,8 @@ impl<'a> Event<'a> {
 
     /// Its fields with their values, in order. Fields that carry structure are left out: duration,
     /// span id and parent id. A type without a description has no fields.
-    pub fn args(&self) -> impl Iterator<Item = (&'a Field, Value<'a>)> + use<'a> {
-        let (ty, payload) = (self.ty, self.payload);
+    pub fn args(&self) -> impl Iterator<Item = (&'a Field, Value<'_>)> + use<'_, 'a> {
+        let (ty, payload) = (self.ty, &self.payload);
         let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
         shown.map(move |(_, field)| (field, field.value(payload)))
     }
@@ -203,7 +216,7 @@ impl Lost<'_> {
 }
 
 /// One item of the output, in the order of time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Output<'a> {
     /// An event.
     Event(Event<'a>),

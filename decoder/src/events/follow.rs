@@ -63,13 +63,13 @@ impl Follower {
     pub fn news<'d>(&mut self, dump: &'d Dump, mut show: impl FnMut(&Output<'d>)) {
         for item in dump.events() {
             // Losses are found here, against what was shown before this piece.
-            let Output::Event(event) = item else {
+            let Output::Event(event) = &item else {
                 continue;
             };
             let slot = (event.session.uuid, event.slot().0);
             let slot = self.slots.entry(slot).or_default();
-            for loss in slot.losses_before(&event) {
-                show(&Output::Lost(lost_before(&event, loss)));
+            for loss in slot.losses_before(event) {
+                show(&Output::Lost(lost_before(event, loss)));
             }
             if slot.is_new(event.seq) {
                 show(&item);

@@ -1,7 +1,8 @@
 //! Merges slots and sessions by time.
 //!
-//! A heap holds the slots by the time of their next item. The slot at the top runs until another
-//! one is earlier; only then the heap is touched.
+//! A heap holds the slots by the time of their next item; those that have not begun, by the earliest
+//! time of any. The slot at the top runs until another one is earlier; only then the heap is touched.
+//! Of each slot that has begun, the page at hand is in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,20 +80,25 @@ fn losses_at_the_end(session: &Session) -> impl Iterator<Item = Lost<'_>> {
 }
 
 impl<'a> Events<'a> {
-    fn add(&mut self, mut cursor: Cursor<'a>) {
-        if let Some(time) = cursor.advance() {
-            let number = self.cursors.len();
-            self.heap.push(Reverse((time, number)));
-            self.cursors.push(cursor);
-        }
+    fn add(&mut self, cursor: Cursor<'a>) {
+        let number = self.cursors.len();
+        self.heap.push(Reverse((cursor.earliest(), number)));
+        self.cursors.push(cursor);
     }
 
     /// Starts the slot whose head is the earliest. It stays at the heap's top while it runs, up to
     /// the key of the second earliest, which is given too.
     #[inline]
     fn switch(&mut self) -> Option<(usize, Key)> {
+        let number = loop {
+            let Reverse((_, number)) = *self.heap.peek()?;
+            if self.cursors[number].has_begun() {
+                break number;
+            }
+            let time = self.cursors[number].advance();
+            self.stop(number, time);
+        };
         let keys = self.heap.as_slice();
-        let Reverse((_, number)) = *keys.first()?;
         // The second smallest of a heap is one of the top's two children.
         let child = |i| {
             keys.get(i)

@@ -2,7 +2,7 @@
 //!
 //! [`cursor`] walks one slot: its records ([`slot_records`]), the losses between its pages, and the
 //! spans that its thread is in ([`entered_spans`]). [`merge`] joins the slots of all sessions.
-//! [`event`] is what both give. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
+//! [`event`] is what both give, [`payload`] the bytes of its fields. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
 //! says where a time lies for a filter, [`stats`] counts events.
 //!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
@@ -21,6 +21,7 @@ pub(crate) mod follow;
 pub(crate) mod gaps;
 pub(crate) mod merge;
 mod open_span;
+pub(crate) mod payload;
 mod slot_records;
 pub(crate) mod span;
 pub(crate) mod span_pairs;

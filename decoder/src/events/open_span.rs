@@ -1,10 +1,9 @@
 //! A span that was made and is not closed yet: its records so far, and who is in it.
 
-use std::borrow::Cow;
-
 use ringmark_format::{TypeId, Uuid};
 
 use crate::events::event::Event;
+use crate::events::payload::Payload;
 use crate::events::span::{Entered, Span};
 
 /// Most records with fields of one span that are kept; a later one takes the place of the oldest.
@@ -34,7 +33,7 @@ impl Kept {
     pub(super) fn of(event: &Event<'_>) -> Self {
         Self {
             ty: event.ty.id,
-            payload: event.payload.into(),
+            payload: event.payload[..].into(),
         }
     }
 
@@ -176,7 +175,7 @@ impl OpenSpan {
         let mut parts = Vec::with_capacity(1 + self.later.len());
         for kept in [made].into_iter().chain(self.later) {
             let ty = session.schema.find(kept.ty)?;
-            parts.push((ty, Cow::Owned(kept.payload.into_vec())));
+            parts.push((ty, Payload::copy(&kept.payload)));
         }
         let (ty, _) = *parts.first().map(|(ty, bytes)| (ty, bytes)).as_ref()?;
         let total_ns = ns(event, self.first_tick);
@@ -188,7 +187,7 @@ impl OpenSpan {
             && self.losses == losses
             && !has_gap(session.uuid, self.first_tick, event.tick);
         Some(Span {
-            end: *event,
+            end: event.clone(),
             ty,
             name: &ty.name,
             target: &ty.target,
@@ -204,7 +203,7 @@ impl OpenSpan {
             }),
             self_ns: is_whole.then(|| self.busy_ns.saturating_sub(self.nested_ns)),
             tids: self.tids,
-            words: [None; 2],
+            words: [const { None }; 2],
             parts,
         })
     }

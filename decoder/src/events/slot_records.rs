@@ -1,36 +1,66 @@
 //! The records of one slot, page by page, in the order of time within what overlaps.
+//!
+//! The bytes of a page are loaded when it begins, into the memory of the page before it.
 
-use crate::blocks::page::{Page, Record, Reservation, Walk};
+use std::rc::Rc;
+
+use crate::blocks::page::Page;
+use crate::blocks::walk::{Record, Reservation, Walk};
+use crate::events::payload::Payload;
+use crate::trace_file::session::{Session, Slot};
+
+/// A page that is loaded.
+struct Loaded<'a> {
+    page: &'a Page,
+    bytes: Rc<Vec<u8>>,
+    /// By index of the record: the finished span around it.
+    around: Vec<u64>,
+}
+
+/// What is known of the place where a record lies.
+pub(super) struct Placed<'a> {
+    pub page: &'a Page,
+    pub payload: Payload,
+    /// Id of the innermost finished span around it; 0: there is none.
+    pub around: u64,
+}
 
 /// Records of a slot that were not given yet. The end of a page is a stop of its own: losses come
 /// between pages.
 pub(super) struct SlotRecords<'a> {
+    session: &'a Session,
     pages: &'a [Page],
     /// Number of pages that were begun.
     begun: usize,
-    /// The page of the record that was given last.
-    page: Option<&'a Page>,
-    walk: Option<Walk<'a>>,
-    /// In place of a walk: the records of pages that are not in the order of time, sorted.
-    sorted: std::vec::IntoIter<(&'a Page, Record<'a>)>,
+    /// The pages at hand: one, or several whose records lie between each other's.
+    loaded: Vec<Loaded<'a>>,
+    walk: Option<Walk>,
+    /// In place of a walk: the records of pages that are not in the order of time, sorted, each with
+    /// the place of its page in `loaded`.
+    sorted: std::vec::IntoIter<(usize, Record)>,
+    /// Place in `loaded` of the page of the record that was given last.
+    at: usize,
 }
 
 impl<'a> SlotRecords<'a> {
-    pub(super) fn new(pages: &'a [Page]) -> Self {
+    pub(super) fn new(session: &'a Session, slot: &'a Slot) -> Self {
         Self {
-            pages,
+            session,
+            pages: &slot.pages,
             begun: 0,
-            page: None,
+            loaded: Vec::new(),
             walk: None,
             sorted: Vec::new().into_iter(),
+            at: 0,
         }
     }
 
     /// The next record of the pages that were begun; `None`: they have no more.
     #[inline]
-    pub(super) fn step(&mut self) -> Option<Record<'a>> {
-        if let Some(walk) = &mut self.walk {
-            while let Some(step) = walk.step() {
+    pub(super) fn step(&mut self) -> Option<Record> {
+        if let (Some(walk), Some(loaded)) = (&mut self.walk, self.loaded.first()) {
+            let (bytes, shown) = (loaded.page.sound(&loaded.bytes), loaded.page.shown());
+            while let Some(step) = walk.step(bytes, shown) {
                 if let Reservation::Event(record) = step {
                     return Some(record);
                 }
@@ -40,17 +70,32 @@ impl<'a> SlotRecords<'a> {
     }
 
     #[inline(never)]
-    fn step_sorted(&mut self) -> Option<Record<'a>> {
+    fn step_sorted(&mut self) -> Option<Record> {
         self.walk = None;
-        let (page, record) = self.sorted.next()?;
-        self.page = Some(page);
+        let (at, record) = self.sorted.next()?;
+        self.at = at;
         Some(record)
     }
 
-    /// The page of the record that was given last.
+    /// Where the record lies that was given last.
     #[inline]
-    pub(super) fn page(&self) -> Option<&'a Page> {
-        self.page
+    pub(super) fn placed(&self, record: Record) -> Option<Placed<'a>> {
+        let loaded = self.loaded.get(self.at)?;
+        let around = loaded.around.get(record.index as usize);
+        Some(Placed {
+            page: loaded.page,
+            payload: Payload::new(loaded.bytes.clone(), record.start, record.end),
+            around: around.copied().unwrap_or(0),
+        })
+    }
+
+    /// The earliest tick of all records and pages; 0: there is none.
+    pub(super) fn earliest_tick(&self) -> u64 {
+        let ticks = self.pages.iter().map(|page| {
+            let base = page.header.tick_base;
+            page.summary.ticks.map_or(base, |(low, _)| low.min(base))
+        });
+        ticks.min().unwrap_or(0)
     }
 
     /// Number of pages that were begun.
@@ -71,17 +116,39 @@ impl<'a> SlotRecords<'a> {
     /// Begins the next page, or all pages from it on whose records lie between each other's.
     pub(super) fn begin_page(&mut self) {
         let pages = &self.pages[self.begun..];
-        match unordered(pages) {
-            0 => {
-                self.page = pages.first();
-                self.walk = pages.first().map(Page::walk);
-                self.begun += usize::from(!pages.is_empty());
-            }
-            run => {
-                self.begun += run;
-                self.sorted = by_time(&pages[..run]).into_iter();
-            }
+        let run = unordered(pages);
+        let count = run.max(1).min(pages.len());
+        self.begun += count;
+        self.at = 0;
+        let bytes = self.loaded.drain(..).next().map(|loaded| loaded.bytes);
+        let mut bytes = bytes.unwrap_or_default();
+        for page in &pages[..count] {
+            self.load(page, std::mem::take(&mut bytes));
         }
+        match run {
+            0 => self.walk = self.loaded.first().map(|loaded| loaded.page.walk()),
+            _ => self.sorted = by_time(&self.loaded).into_iter(),
+        }
+    }
+
+    /// Loads a page, into `bytes` unless something holds a payload in them.
+    fn load(&mut self, page: &'a Page, mut bytes: Rc<Vec<u8>>) {
+        match Rc::get_mut(&mut bytes) {
+            Some(bytes) => page.load_into(bytes),
+            None => bytes = Rc::new(page.load()),
+        }
+        let session = self.session;
+        let around = session.reaching.around(page, &bytes, &session.schema);
+        self.loaded.push(Loaded {
+            page,
+            bytes,
+            around,
+        });
+    }
+
+    /// Gives the memory back: there is no other page.
+    pub(super) fn end(&mut self) {
+        self.loaded = Vec::new();
     }
 }
 
@@ -106,15 +173,10 @@ fn unordered(pages: &[Page]) -> usize {
 
 /// The records of pages by tick; records of one tick stay in the order of reservation. Memory is
 /// that of the pages that overlap.
-fn by_time(pages: &[Page]) -> Vec<(&Page, Record<'_>)> {
+fn by_time(pages: &[Loaded<'_>]) -> Vec<(usize, Record)> {
     let mut records = Vec::new();
-    for page in pages {
-        let mut walk = page.walk();
-        while let Some(step) = walk.step() {
-            if let Reservation::Event(record) = step {
-                records.push((page, record));
-            }
-        }
+    for (at, Loaded { page, bytes, .. }) in pages.iter().enumerate() {
+        records.extend(page.records(bytes).map(|record| (at, record)));
     }
     records.sort_by_key(|(_, record)| record.tick);
     records

@@ -4,9 +4,8 @@
 //! its own for being made, entered, left and closed; [`crate::SpanPairs`] puts them together. A call
 //! of a function is such a thing, too: `Call::as_span`.
 
-use std::borrow::Cow;
-
 use crate::events::event::Event;
+use crate::events::payload::{FewBytes, Payload};
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::FunctionUse;
@@ -42,9 +41,9 @@ pub struct Span<'a> {
     /// than 16.
     pub(crate) tids: Vec<u32>,
     /// Entry and exit of a call: what the record means, and its payload.
-    pub(crate) words: [Option<(FunctionUse, &'a [u8])>; 2],
+    pub(crate) words: [Option<(FunctionUse, FewBytes)>; 2],
     /// The record that made it, then those with fields that were recorded later, the latest last.
-    pub(crate) parts: Vec<(&'a EventType, Cow<'a, [u8]>)>,
+    pub(crate) parts: Vec<(&'a EventType, Payload)>,
 }
 
 /// How much of its time a span was entered.
@@ -71,7 +70,7 @@ impl<'a> Span<'a> {
         }
         let total_ns = event.duration_ns()?;
         Some(Self {
-            end: *event,
+            end: event.clone(),
             ty: event.ty,
             name: &event.ty.name,
             target: &event.ty.target,
@@ -82,8 +81,8 @@ impl<'a> Span<'a> {
             entered: None,
             self_ns: None,
             tids: Vec::new(),
-            words: [None; 2],
-            parts: vec![(event.ty, Cow::Borrowed(event.payload))],
+            words: [const { None }; 2],
+            parts: vec![(event.ty, event.payload.clone())],
         })
     }
 

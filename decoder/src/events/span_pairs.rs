@@ -123,12 +123,8 @@ impl SpanPairs {
         let process = event.session.process;
         let id = event.span.unwrap_or(0);
         let nested = self.nested.remove(&(process, id)).unwrap_or(0);
-        let index = event.seq.wrapping_sub(event.page.header.first_event);
-        let around = usize::try_from(index)
-            .ok()
-            .and_then(|i| event.page.parents.get(i));
-        if let Some(around) = around.filter(|id| **id != 0) {
-            let sum = self.nested.entry((process, *around)).or_default();
+        if event.around != 0 {
+            let sum = self.nested.entry((process, event.around)).or_default();
             *sum = sum.saturating_add(span.total_ns);
         }
         let is_whole = self.is_whole(event);

@@ -150,7 +150,7 @@ impl<'d> CallGraph<'d> {
         match item {
             Output::Lost(lost) => self.show(Whose::of_loss(lost), 0, What::Lost(*lost)),
             Output::Event(event) if event.ty.function.is_none() => {
-                self.show(Whose::of(event), depth, What::Event(*event));
+                self.show(Whose::of(event), depth, What::Event(event.alone()));
             }
             Output::Event(event) => steps.iter().for_each(|step| self.step(event, step)),
         }
@@ -208,7 +208,7 @@ impl<'d> CallGraph<'d> {
 
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
         let whose = Whose::of(event);
-        match *step {
+        match step {
             Step::Entered {
                 function,
                 depth,
@@ -216,16 +216,16 @@ impl<'d> CallGraph<'d> {
                 ..
             } => {
                 if self.limits.min_ns.is_none() {
-                    self.show(whose, depth, What::Passed(&function.name));
+                    self.show(whose, *depth, What::Passed(&function.name));
                 }
             }
             Step::Entered {
                 function, depth, ..
-            } => self.begin(event, depth, &function.name),
+            } => self.begin(event, *depth, &function.name),
             Step::Left(call) => self.end(event, call),
             Step::Whole(call) => {
-                if !self.is_short(&call) {
-                    self.show(whose, call.depth, What::Whole(call));
+                if !self.is_short(call) {
+                    self.show(whose, call.depth, What::Whole(call.clone()));
                 }
             }
         }
@@ -257,11 +257,11 @@ impl<'d> CallGraph<'d> {
         });
     }
 
-    fn end(&mut self, event: &Event<'d>, call: Call<'d>) {
+    fn end(&mut self, event: &Event<'d>, call: &Call<'d>) {
         let thread = event.thread();
         let begun = call.entered_ns.and(self.open.get_mut(&thread));
         let begun = begun.and_then(Vec::pop);
-        let is_hidden = self.is_deep(call.depth) || self.is_short(&call);
+        let is_hidden = self.is_deep(call.depth) || self.is_short(call);
         let line = begun.as_ref().and_then(|begun| begun.line);
         let place = line.and_then(|line| line.checked_sub(self.first));
         let held = place.and_then(|place| self.held.get_mut(place as usize));
@@ -271,7 +271,7 @@ impl<'d> CallGraph<'d> {
             begin.shown = if is_hidden { Shown::No } else { Shown::Yes };
             is_whole = !is_hidden && !has_inside;
             if is_whole {
-                begin.what = What::Whole(call);
+                begin.what = What::Whole(call.clone());
             }
         }
         if is_hidden {
@@ -284,7 +284,7 @@ impl<'d> CallGraph<'d> {
         self.shown_in(thread);
         if !is_whole {
             let what = What::End {
-                call,
+                call: call.clone(),
                 begin: line,
                 is_named: line.is_none(),
             };

@@ -67,7 +67,7 @@ impl<'d> CallJsonWriter<'d> {
     /// the step comes from.
     pub fn write(&mut self, event: &Event<'d>, step: &Step<'d>, out: &mut Vec<u8>) {
         let key = event.thread();
-        match *step {
+        match step {
             Step::Entered {
                 function,
                 depth,
@@ -78,10 +78,10 @@ impl<'d> CallJsonWriter<'d> {
                     session: event.session,
                     function,
                     page: event.page,
-                    depth,
+                    depth: *depth,
                     start_ns: Some(event.t_ns),
                 };
-                if loose {
+                if *loose {
                     self.line(&begun, None, "unseen", out);
                 } else {
                     self.open.entry(key).or_default().push(begun);
@@ -91,9 +91,9 @@ impl<'d> CallJsonWriter<'d> {
                 let open = self.open.get_mut(&key);
                 let entry = open.filter(|_| call.entered_ns.is_some());
                 let entry = entry.and_then(Vec::pop);
-                self.ended(entry.map_or(event.page, |begun| begun.page), &call, out);
+                self.ended(entry.map_or(event.page, |begun| begun.page), call, out);
             }
-            Step::Whole(call) => self.ended(event.page, &call, out),
+            Step::Whole(call) => self.ended(event.page, call, out),
         }
     }
 

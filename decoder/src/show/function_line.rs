@@ -14,7 +14,7 @@ use crate::words::number::unsigned;
 /// Appends what follows the timestamp in a line of text.
 pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
     let functions = event.session.schema.functions();
-    let words = FunctionWords::read(meaning, event.payload);
+    let words = FunctionWords::read(meaning, &event.payload);
     if let Some(cpu) = words.cpu {
         out.extend_from_slice(b" CPU ");
         unsigned(cpu.into(), out);

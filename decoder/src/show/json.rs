@@ -148,7 +148,7 @@ impl<'a> JsonWriter<'a> {
         id(event.parent, out);
         let keys = pieces.map(|pieces| &pieces.args);
         match keys {
-            Some(keys) => keys.ids(event.ty, event.payload, out),
+            Some(keys) => keys.ids(event.ty, &event.payload, out),
             None => out.extend_from_slice(NO_IDS),
         }
         json_args::write(event, keys, &mut self.exact, out);

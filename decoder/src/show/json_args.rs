@@ -132,8 +132,8 @@ pub(super) fn write(
 ) {
     write_with(event.payload.len(), exact, out, |writer| {
         match (event.ty.function, keys) {
-            (Some(meaning), _) => writer.function(event.session, meaning, event.payload),
-            (None, Some(keys)) => writer.described(event.ty, event.payload, keys),
+            (Some(meaning), _) => writer.function(event.session, meaning, &event.payload),
+            (None, Some(keys)) => writer.described(event.ty, &event.payload, keys),
             (None, None) => {}
         }
     });

@@ -138,7 +138,7 @@ impl<'a> TextWriter<'a> {
         }
         let mut budget = event.payload.len();
         if let Some(field) = pieces.message.and_then(|place| event.ty.fields.get(place))
-            && let Value::Str(text) = field.value(event.payload).within(&mut budget)
+            && let Value::Str(text) = field.value(&event.payload).within(&mut budget)
         {
             escape::text(text, out);
         }
@@ -269,7 +269,7 @@ pub fn event_words(event: &Event<'_>) -> (Vec<u8>, Vec<u8>) {
     let mut fields = FieldPieces::of(event.ty);
     let message = event.ty.message();
     let field = message.and_then(|place| event.ty.fields.get(place));
-    match field.map(|field| field.value(event.payload).within(&mut budget)) {
+    match field.map(|field| field.value(&event.payload).within(&mut budget)) {
         Some(Value::Str(text)) => {
             escape::text(text, &mut name);
             fields.retain(|field| Some(field.place) != message);
@@ -333,16 +333,16 @@ fn span_head(
 fn args(event: &Event<'_>, fields: &[FieldPieces], mut budget: usize, out: &mut Vec<u8>) {
     if !event.ty.known && !event.payload.is_empty() {
         out.extend_from_slice(b" raw=");
-        escape::hex(event.payload, out);
+        escape::hex(&event.payload, out);
         return;
     }
     for pieces in fields {
         if let Some(field) = event.ty.fields.get(pieces.place) {
             out.extend_from_slice(&pieces.key);
-            let plain = pieces.is_plain.then(|| field.plain_number(event.payload));
+            let plain = pieces.is_plain.then(|| field.plain_number(&event.payload));
             match plain.flatten() {
                 Some(number) => unsigned(number, out),
-                None => value(field, field.value(event.payload), &mut budget, out),
+                None => value(field, field.value(&event.payload), &mut budget, out),
             }
             if !pieces.unit.is_empty() {
                 out.extend_from_slice(&pieces.unit);

@@ -9,6 +9,7 @@ use ringmark_format::store::{Index, IndexSlot};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::block_reader::{Block, BlockReader, Item};
+use crate::blocks::content::Content;
 use crate::blocks::page::Page;
 use crate::events::filter::Filter;
 use crate::trace_file::clock_parts::ClockParts;
@@ -116,14 +117,14 @@ impl IndexBuilder {
             }
             kind::COUNTERS => self.clock.take_counters(&Counters::read(content).ok()?),
             kind::HOST_CLOCK => self.clock.take_host_clock(content).ok()?,
-            kind::PAGE => self.take_page(Page::read(block).ok()?)?,
+            kind::PAGE => self.take_page(Page::read(block, Content::none()).ok()?, content)?,
             _ => {}
         }
         Some(())
     }
 
-    fn take_page(&mut self, mut page: Page) -> Option<()> {
-        if page.check(|_| {}).is_some() {
+    fn take_page(&mut self, mut page: Page, bytes: &[u8]) -> Option<()> {
+        if page.check(bytes, |_| {}).is_some() {
             return None;
         }
         let header = &page.header;

@@ -8,7 +8,9 @@ use ringmark_format::schema::Shape;
 use ringmark_format::waits;
 
 use crate::events::event::{Event, Lost};
+use crate::events::payload::FewBytes;
 use crate::events::span::Span;
+use crate::sums::certain_calls::Certain;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
@@ -29,7 +31,7 @@ pub enum Ended {
 }
 
 /// A call that has ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Call<'a> {
     /// The session that recorded it.
     pub session: &'a Session,
@@ -54,7 +56,7 @@ pub struct Call<'a> {
     /// How it ended.
     pub ended: Ended,
     /// What the record of its entry means, and its payload; `None`: it has none here.
-    pub(crate) entry: Option<(FunctionUse, &'a [u8])>,
+    pub(crate) entry: Option<(FunctionUse, FewBytes)>,
 }
 
 impl<'a> Call<'a> {
@@ -74,7 +76,7 @@ impl<'a> Call<'a> {
         let total_ns = self.duration_ns()?;
         let exit = end.ty.function.filter(|_| self.ended != Ended::Unseen);
         Some(Span {
-            end: *end,
+            end: end.clone(),
             ty: end.ty,
             name: &self.function.name,
             target: self.target(),
@@ -85,7 +87,10 @@ impl<'a> Call<'a> {
             entered: None,
             self_ns: self.self_ns(),
             tids: Vec::new(),
-            words: [self.entry, exit.map(|meaning| (meaning, end.payload))],
+            words: [
+                self.entry.clone(),
+                exit.map(|meaning| (meaning, FewBytes::of(&end.payload))),
+            ],
             parts: Vec::new(),
         })
     }
@@ -106,7 +111,7 @@ impl<'a> Call<'a> {
 }
 
 /// What a function record means for the calls of its thread.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Step<'a> {
     /// A call began.
     Entered {
@@ -126,7 +131,7 @@ pub enum Step<'a> {
 }
 
 /// A call that has begun and not ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OpenCall<'a> {
     /// The session that recorded its entry.
     pub session: &'a Session,
@@ -145,7 +150,7 @@ pub struct OpenCall<'a> {
     /// Whether it began before the window of its page.
     is_cut: bool,
     /// What the record of its entry means, and its payload.
-    pub(crate) entry: (FunctionUse, &'a [u8]),
+    pub(crate) entry: (FunctionUse, FewBytes),
 }
 
 impl OpenCall<'_> {
@@ -172,6 +177,8 @@ pub(super) fn module_name<'a>(session: &'a Session, function: &Function) -> &'a 
 #[derive(Debug, Default)]
 struct Thread<'a> {
     open: Vec<OpenCall<'a>>,
+    /// How many calls are open for certain, by session and function.
+    certain: Certain,
     /// Start and duration of calls that one record described, until the call around them comes.
     whole: Vec<(u64, u64)>,
 }
@@ -226,7 +233,7 @@ impl<'a> Calls<'a> {
             } else {
                 Ended::Returned
             };
-            leave(&mut thread.open, event, (function, id), ended, &mut to);
+            thread.leave(event, (function, id), ended, &mut to);
         } else {
             to(Step::Entered {
                 function,
@@ -235,6 +242,7 @@ impl<'a> Calls<'a> {
                 loose: meaning.loose,
             });
             if !meaning.loose {
+                thread.certain.add(session, function);
                 thread.open.push(OpenCall {
                     session,
                     function,
@@ -244,7 +252,7 @@ impl<'a> Calls<'a> {
                     children_ns: 0,
                     unsure: false,
                     is_cut: event.tick < event.page.from,
-                    entry: (meaning, event.payload),
+                    entry: (meaning, FewBytes::of(&event.payload)),
                 });
             }
         }
@@ -265,9 +273,11 @@ impl<'a> Calls<'a> {
             if thread.is_some_and(|thread| thread != number) {
                 continue;
             }
-            let open = calls.open.iter_mut();
-            open.filter(|call| std::ptr::eq(call.session, lost.session))
-                .for_each(|call| call.unsure = true);
+            let open = calls.open.iter_mut().filter(|call| !call.unsure);
+            for call in open.filter(|call| std::ptr::eq(call.session, lost.session)) {
+                call.unsure = true;
+                calls.certain.remove(call.session, call.function);
+            }
         }
     }
 
@@ -280,7 +290,7 @@ impl<'a> Calls<'a> {
         };
         match event.ty.shape {
             Some(Shape::Span) => {
-                let ticks = duration_ticks(event.ty, event.payload).unwrap_or(0);
+                let ticks = duration_ticks(event.ty, &event.payload).unwrap_or(0);
                 let start = event.tick.saturating_sub(ticks);
                 thread.open.partition_point(|o| o.entered_tick <= start)
             }
@@ -303,7 +313,7 @@ impl<'a> Thread<'a> {
         meaning: FunctionUse,
     ) -> Call<'a> {
         let (start, id) = (event.start_ns(), meaning.function);
-        let ticks = FunctionWords::read(meaning, event.payload).duration_ticks;
+        let ticks = FunctionWords::read(meaning, &event.payload).duration_ticks;
         let start_tick = event.tick.saturating_sub(ticks.unwrap_or(0));
         let duration = event.t_ns.saturating_sub(start);
         let mut children_ns = 0_u64;
@@ -324,7 +334,7 @@ impl<'a> Thread<'a> {
             left_ns: event.t_ns,
             children_ns,
             depth: self.open.len() as u32,
-            recursive: is_open(&self.open, event.session, id),
+            recursive: self.certain.has(event.session, function),
             unsure: false,
             is_cut: start_tick < event.page.from,
             ended: Ended::Returned,
@@ -336,7 +346,7 @@ impl<'a> Thread<'a> {
     fn wait(&mut self, event: &Event<'a>) {
         let start = event.start_ns();
         let duration = event.t_ns.saturating_sub(start);
-        let ticks = duration_ticks(event.ty, event.payload).unwrap_or(0);
+        let ticks = duration_ticks(event.ty, &event.payload).unwrap_or(0);
         let start_tick = event.tick.saturating_sub(ticks);
         self.add_whole(start, duration);
         let mut open = self.open.iter_mut();
@@ -357,74 +367,72 @@ impl<'a> Thread<'a> {
         }
         self.whole.push((start, duration));
     }
-}
 
-/// Whether a call of this function is open for certain.
-fn is_open(open: &[OpenCall<'_>], session: &Session, id: u32) -> bool {
-    open.iter().any(|o| !o.unsure && o.is_of(session, id))
-}
-
-/// Ends the innermost open call of this function, and the calls inside it, whose ends were not
-/// recorded. Without such a call the beginning lies before the first record.
-fn leave<'a>(
-    open: &mut Vec<OpenCall<'a>>,
-    event: &Event<'a>,
-    (function, id): (&'a Function, u32),
-    ended: Ended,
-    to: &mut impl FnMut(Step<'a>),
-) {
-    let (session, now) = (event.session, event.t_ns);
-    let Some(place) = open.iter().rposition(|o| o.is_of(session, id)) else {
-        to(Step::Left(Call {
-            session,
-            function,
-            id,
-            entered_ns: None,
-            left_ns: now,
-            children_ns: 0,
-            depth: open.len() as u32,
-            recursive: false,
-            unsure: false,
-            is_cut: false,
-            ended,
-            entry: None,
-        }));
-        return;
-    };
-    while open.len() > place {
-        let how = if open.len() == place + 1 {
-            ended
-        } else {
-            Ended::Unseen
+    /// Ends the innermost open call of this function, and the calls inside it, whose ends were not
+    /// recorded. Without such a call the beginning lies before the first record.
+    fn leave(
+        &mut self,
+        event: &Event<'a>,
+        (function, id): (&'a Function, u32),
+        ended: Ended,
+        to: &mut impl FnMut(Step<'a>),
+    ) {
+        let (session, now) = (event.session, event.t_ns);
+        let Some(place) = self.open.iter().rposition(|o| o.is_of(session, id)) else {
+            to(Step::Left(Call {
+                session,
+                function,
+                id,
+                entered_ns: None,
+                left_ns: now,
+                children_ns: 0,
+                depth: self.open.len() as u32,
+                recursive: false,
+                unsure: false,
+                is_cut: false,
+                ended,
+                entry: None,
+            }));
+            return;
         };
-        if let Some(call) = pop(open, now, how) {
-            to(Step::Left(call));
+        while self.open.len() > place {
+            let how = if self.open.len() == place + 1 {
+                ended
+            } else {
+                Ended::Unseen
+            };
+            if let Some(call) = self.pop(now, how) {
+                to(Step::Left(call));
+            }
         }
     }
-}
 
-/// Ends the innermost open call at `now` and adds its duration to the children of the call around
-/// it.
-fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<'a>> {
-    let last = open.pop()?;
-    let call = Call {
-        session: last.session,
-        function: last.function,
-        id: last.id,
-        entered_ns: Some(last.entered_ns),
-        left_ns: now,
-        children_ns: last.children_ns,
-        depth: open.len() as u32,
-        recursive: is_open(open, last.session, last.id),
-        unsure: last.unsure,
-        is_cut: last.is_cut,
-        ended,
-        entry: Some(last.entry),
-    };
-    if let Some(around) = open.last_mut() {
-        around.children_ns = around
-            .children_ns
-            .saturating_add(now.saturating_sub(last.entered_ns));
+    /// Ends the innermost open call at `now` and adds its duration to the children of the call
+    /// around it.
+    fn pop(&mut self, now: u64, ended: Ended) -> Option<Call<'a>> {
+        let last = self.open.pop()?;
+        if !last.unsure {
+            self.certain.remove(last.session, last.function);
+        }
+        let call = Call {
+            session: last.session,
+            function: last.function,
+            id: last.id,
+            entered_ns: Some(last.entered_ns),
+            left_ns: now,
+            children_ns: last.children_ns,
+            depth: self.open.len() as u32,
+            recursive: self.certain.has(last.session, last.function),
+            unsure: last.unsure,
+            is_cut: last.is_cut,
+            ended,
+            entry: Some(last.entry),
+        };
+        if let Some(around) = self.open.last_mut() {
+            around.children_ns = around
+                .children_ns
+                .saturating_add(now.saturating_sub(last.entered_ns));
+        }
+        Some(call)
     }
-    Some(call)
 }

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Reservation};
+use crate::blocks::page::Page;
 use crate::events::event::Event;
+use crate::events::payload::Payload;
 use crate::sums::open_spans::OpenThread;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::schema::EventType;
@@ -169,11 +170,8 @@ fn last_events<'a>(session: &'a Session, slot: &'a Slot) -> Vec<Event<'a>> {
 
 fn last_of_page<'a>(session: &'a Session, page: &'a Page) -> Vec<Event<'a>> {
     let mut events: Vec<Event<'a>> = Vec::new();
-    let mut walk = page.walk();
-    while let Some(step) = walk.step() {
-        let Reservation::Event(record) = step else {
-            continue;
-        };
+    let bytes = page.load();
+    for record in page.records(&bytes) {
         let Some(ty) = session.schema.find(record.type_id).filter(|ty| says(ty)) else {
             continue;
         };
@@ -185,13 +183,14 @@ fn last_of_page<'a>(session: &'a Session, page: &'a Page) -> Vec<Event<'a>> {
             session,
             page,
             ty,
-            payload: record.payload,
+            payload: Payload::copy(record.payload(&bytes)),
             seq: page.header.first_event.wrapping_add(record.index),
             tick: record.tick,
             t_ns: session.clock.t_ns(record.tick),
             span: None,
             parent: None,
             span_type: None,
+            around: 0,
         });
     }
     events
@@ -210,16 +209,16 @@ fn name_ended(threads: &mut [LastWords<'_>]) {
     wanted.extend(ended.filter_map(|event| Some((ended_span(event)?, None))));
     let mut sessions: Vec<_> = threads.iter().map(|thread| thread.session).collect();
     sessions.dedup_by_key(|session| session.number);
+    let mut bytes = Vec::new();
     for session in sessions {
         let is_wanted = wanted.keys().any(|(number, _)| *number == session.number);
         let pages = session.slots.iter().flat_map(|slot| &slot.pages);
         for page in pages.filter(|_| is_wanted) {
-            let mut walk = page.walk();
-            while let Some(step) = walk.step() {
-                if let Reservation::Event(record) = step
-                    && let Some(ty) = session.schema.find(record.type_id)
+            page.load_into(&mut bytes);
+            for record in page.records(&bytes) {
+                if let Some(ty) = session.schema.find(record.type_id)
                     && ty.shape == Some(Shape::SpanNew)
-                    && let Some(id) = span_id(ty, record.payload)
+                    && let Some(id) = span_id(ty, record.payload(&bytes))
                     && let Some(made) = wanted.get_mut(&(session.number, id))
                 {
                     *made = Some(ty);
@@ -237,7 +236,7 @@ fn name_ended(threads: &mut [LastWords<'_>]) {
 
 /// The span that an event ends, by session and id, if it only names it by its id.
 fn ended_span(event: &Event<'_>) -> Option<(usize, u64)> {
-    let id = span_id(event.ty, event.payload)?;
+    let id = span_id(event.ty, &event.payload)?;
     (event.ty.shape == Some(Shape::SpanClose)).then_some((event.session.number, id))
 }
 

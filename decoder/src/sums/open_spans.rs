@@ -11,7 +11,8 @@ use ringmark_format::schema::{Kind, Shape};
 use ringmark_format::session::Clock;
 use ringmark_format::{RingId, TypeId};
 
-use crate::blocks::page::{Page, Record, Reservation};
+use crate::blocks::page::Page;
+use crate::blocks::walk::Record;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::field::Field;
 use crate::trace_file::open_spans::OpenStack;
@@ -253,12 +254,14 @@ impl Known {
         for frame in session.open_stacks.iter().flat_map(|stack| &stack.frames) {
             known.made.insert(frame.payload[0], None);
         }
+        let mut bytes = Vec::new();
         for page in session.slots.iter().flat_map(|slot| &slot.pages) {
-            let mut walk = page.walk();
-            while let Some(step) = walk.step() {
-                if let Reservation::Event(record) = step {
-                    known.take(session, page, &record);
-                }
+            if !known.may_tell(session, page) {
+                continue;
+            }
+            page.load_into(&mut bytes);
+            for record in page.records(&bytes) {
+                known.take(session, page, &record, record.payload(&bytes));
             }
         }
         // The ticks of these clocks repeat: another span of the type may have begun at the same one.
@@ -271,7 +274,16 @@ impl Known {
         known
     }
 
-    fn take(&mut self, session: &Session, page: &Page, record: &Record<'_>) {
+    /// Whether the page may have a record that ends what a frame is of, or that made it. No span ends
+    /// before it began; when one was made is not known.
+    fn may_tell(&self, session: &Session, page: &Page) -> bool {
+        let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
+        let first = frames.map(|frame| frame.tick).min();
+        let last = page.summary.ticks.map(|(_, last)| last);
+        session.schema.has(Shape::SpanNew) || last >= first
+    }
+
+    fn take(&mut self, session: &Session, page: &Page, record: &Record, payload: &[u8]) {
         let Some(ty) = session.schema.find(record.type_id) else {
             return;
         };
@@ -280,11 +292,11 @@ impl Known {
         let stacks = session.open_stacks.iter().filter(of_thread);
         let span = || {
             ty.span_id
-                .and_then(|place| ty.fields[place].number(record.payload))
+                .and_then(|place| ty.fields[place].number(payload))
         };
         match ty.shape {
             Some(Shape::Span) => {
-                let Some(ticks) = duration_ticks(ty, record.payload) else {
+                let Some(ticks) = duration_ticks(ty, payload) else {
                     return;
                 };
                 let start = record.tick.wrapping_sub(ticks);
@@ -295,7 +307,7 @@ impl Known {
             }
             Some(Shape::SpanNew) => {
                 if let Some(made) = span().and_then(|id| self.made.get_mut(&id)) {
-                    *made = Some((record.type_id, record.payload.to_vec()));
+                    *made = Some((record.type_id, payload.to_vec()));
                 }
             }
             // Left after it was entered.

@@ -94,7 +94,7 @@ impl Dump {
             conflicts: self.conflicts,
             removed_segments: self.removed_segments,
             unknown_blocks: self.unknown_blocks,
-            damage: self.damage.clone(),
+            damage: [self.damage.clone(), self.gone()].concat(),
             endings: self.endings(),
             ..Verification::default()
         };

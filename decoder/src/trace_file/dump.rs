@@ -1,10 +1,12 @@
 //! One or several inputs put together: sessions with their schema and pages, and what was wrong.
 //!
 //! Blocks may come in any order and more than once. They are grouped by session first; when all
-//! inputs have been read, pages are checked, the schema is read and the clocks are fitted.
+//! inputs have been read, the schema is read and the clocks are fitted.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use ringmark_format::Uuid;
@@ -12,6 +14,7 @@ use ringmark_format::block::kind;
 use ringmark_format::store::IndexSlot;
 
 use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
+use crate::blocks::content::{Content, PageFile, Unpacked};
 use crate::blocks::damage::{Damage, Fault, Place};
 use crate::blocks::join::Joined;
 use crate::blocks::page::Page;
@@ -25,7 +28,8 @@ use crate::words::escape::Printable;
 /// Everything that the inputs hold, put in order: the start of every analysis.
 ///
 /// [`Self::events`] gives the events of all sessions, [`Self::verify`] the account of losses.
-/// Memory is linear in the size of the inputs.
+/// What was read with [`DumpBuilder::read_file`] stays in its file: memory is then some hundred bytes
+/// for each page. Memory of other inputs is linear in their size.
 #[derive(Debug, Default)]
 pub struct Dump {
     /// Sessions in the order of their first block.
@@ -47,9 +51,26 @@ pub struct Dump {
     pub conflicts: u64,
     /// Blocks of kinds that are not known here.
     pub unknown_blocks: u64,
+    /// The files that pages are in.
+    files: Vec<Arc<PageFile>>,
 }
 
 impl Dump {
+    /// What could not be read again when events were looked for, because a file was changed or
+    /// removed meanwhile; so far. Empty: nothing.
+    #[must_use]
+    pub fn gone(&self) -> Vec<Damage> {
+        let gone = self.files.iter().filter_map(|file| file.gone());
+        let damage = |(path, why): (String, String)| Damage {
+            source: path.into(),
+            block: 0,
+            offset: 0,
+            page: None,
+            fault: Fault::Gone(why),
+        };
+        gone.map(damage).collect()
+    }
+
     /// Names of events, spans and functions in the pages that are closest to `wanted`, the closest
     /// first, at most `count`. A message suggests them when a filter matches nothing.
     #[must_use]
@@ -94,6 +115,7 @@ pub struct DumpBuilder {
     choice: SessionChoice,
     /// Names of hosts in the stores that sessions were read from.
     hosts: HashMap<Uuid, Vec<u8>>,
+    unpacked: Arc<Unpacked>,
 }
 
 impl DumpBuilder {
@@ -119,13 +141,39 @@ impl DumpBuilder {
     /// The input is unreadable: it gave no valid block, or has a newer major version or another
     /// byte order. The error is its first damage. Other damage is kept in [`Dump::damage`].
     pub fn read(&mut self, source: &str, input: impl Read) -> Result<(), Damage> {
+        self.read_blocks(source, input, None)
+    }
+
+    /// Reads all of `file` from its beginning, and leaves its pages there: they are read again when
+    /// their events are looked for, so the file should stay as it is. `path` is its path, for
+    /// messages too.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_file(&mut self, path: &Path, file: File) -> Result<(), Damage> {
+        let (source, number) = (path.display().to_string(), self.dump.files.len());
+        let again = file.try_clone();
+        let kept =
+            again.map(|again| Arc::new(PageFile::new(path, again, number, self.unpacked.clone())));
+        let kept = kept.ok();
+        self.dump.files.extend(kept.clone());
+        self.read_blocks(&source, file, kept.as_ref())
+    }
+
+    /// `kept`: the file that pages stay in; `None`: they are held in memory.
+    fn read_blocks(
+        &mut self,
+        source: &str,
+        input: impl Read,
+        kept: Option<&Arc<PageFile>>,
+    ) -> Result<(), Damage> {
         let mut reader = BlockReader::new(source, input);
         let source: Arc<str> = source.into();
         let first = self.dump.damage.len();
         while let Some(item) = reader.next_item() {
             match item {
                 Item::Damage(damage) => self.dump.damage.push(damage),
-                Item::Block(block) => self.take(&source, &block),
+                Item::Block(block) => self.take(&source, &block, kept),
             }
         }
         let (blocks, bytes) = (reader.valid_blocks(), reader.offset());
@@ -154,13 +202,13 @@ impl DumpBuilder {
         self.dump.left_out_bytes += bytes;
     }
 
-    fn take(&mut self, source: &Arc<str>, block: &Block<'_>) {
+    fn take(&mut self, source: &Arc<str>, block: &Block<'_>, kept: Option<&Arc<PageFile>>) {
         let place = Place {
             source: source.clone(),
             block: block.number,
             offset: block.offset,
         };
-        if let Err(fault) = self.take_block(&place, block) {
+        if let Err(fault) = self.take_block(&place, block, kept) {
             if matches!(fault, Fault::Conflict { .. }) {
                 self.dump.conflicts += 1;
             }
@@ -169,7 +217,12 @@ impl DumpBuilder {
         }
     }
 
-    fn take_block(&mut self, place: &Place, block: &Block<'_>) -> Result<(), Fault> {
+    fn take_block(
+        &mut self,
+        place: &Place,
+        block: &Block<'_>,
+        kept: Option<&Arc<PageFile>>,
+    ) -> Result<(), Fault> {
         let uuid = Uuid(block.header.session);
         match block.header.kind {
             kind::SESSION => {
@@ -186,8 +239,9 @@ impl DumpBuilder {
                 self.session(uuid, place).take_counters(counters);
             }
             kind::PAGE => {
-                let page = Page::read(block)?;
-                let joined = self.session(uuid, place).take_page(page, place)?;
+                let page = Page::read(block, Content::of(block, kept))?;
+                let session = self.session(uuid, place);
+                let joined = session.take_page(page, block.content, place)?;
                 self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
             }
             kind::WINDOW => self.session(uuid, place).take_window(block.content)?,

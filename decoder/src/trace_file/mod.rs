@@ -9,7 +9,7 @@
 //! recorded part, [`spans`] finds the finished span around each record, and [`loss`] says how many
 //! events are not there. [`value`] reads one value out of a payload, `plain` turns its bytes into
 //! values of a type of the reader, and [`function_words`] reads the payload of a function record.
-//! [`type_ids`] finds the type of a record.
+//! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met.
 
 pub(crate) mod choice;
 pub(crate) mod clock_parts;
@@ -32,5 +32,6 @@ mod threads;
 pub(crate) mod time;
 mod tracers;
 mod type_ids;
+mod type_set;
 pub(crate) mod value;
 pub(crate) mod window;

@@ -15,6 +15,7 @@ use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
 use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::schema::Schema;
+use crate::trace_file::spans::ReachingSpans;
 use crate::trace_file::time::SessionClock;
 
 /// Bytes of a process's name that are shown: names of files are no longer.
@@ -58,6 +59,8 @@ pub struct Session {
     pub(crate) clock_of: usize,
     /// Its events may lie in finished spans, its own or those of another session of its process.
     pub(crate) has_spans: bool,
+    /// Its finished spans that reach from one page into an earlier one.
+    pub(crate) reaching: ReachingSpans,
     /// See [`Self::process_name`].
     pub(crate) name: Vec<u8>,
 }

@@ -15,7 +15,9 @@ use crate::trace_file::extent::Extent;
 use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
+use crate::trace_file::spans::ReachingSpans;
 use crate::trace_file::time::SessionClock;
+use crate::trace_file::type_set::TypeSet;
 
 /// A session while it is being put together. Pages are kept by slot, number and ring id, so that
 /// a further copy of a page finds the first one.
@@ -25,7 +27,9 @@ pub(crate) struct SessionBuilder {
     first: Place,
     block: Option<SessionBlock>,
     schema: Pieces,
-    pages: BTreeMap<(u32, u64, u64), (Page, Place)>,
+    pages: BTreeMap<(u32, u64, u64), CheckedPage>,
+    /// Types of the records in the pages.
+    types: TypeSet,
     counters: Option<Counters>,
     clock: ClockParts,
     /// Slots of segments that were not read.
@@ -33,6 +37,14 @@ pub(crate) struct SessionBuilder {
     open_spans: OpenStacks,
     ending: Option<Ending>,
     extent: Extent,
+}
+
+/// A page, where it was read, and what ends its walk before its end.
+#[derive(Debug)]
+struct CheckedPage {
+    page: Page,
+    place: Place,
+    fault: Option<Box<Fault>>,
 }
 
 impl SessionBuilder {
@@ -44,6 +56,7 @@ impl SessionBuilder {
             block: None,
             schema: Pieces::default(),
             pages: BTreeMap::new(),
+            types: TypeSet::default(),
             counters: None,
             clock: ClockParts::default(),
             left_out: Vec::new(),
@@ -109,17 +122,31 @@ impl SessionBuilder {
         }
     }
 
+    /// Takes a page and checks its records, which are in `bytes`.
     pub(crate) fn take_page(
         &mut self,
         mut page: Page,
+        bytes: &[u8],
         place: &Place,
     ) -> Result<Option<Joined>, Fault> {
         self.extent.take_page(&mut page);
         let key = (page.header.slot, page.number.0, page.ring.0);
+        let types = &mut self.types;
+        let meet = |id| types.add(id);
         match self.pages.get_mut(&key) {
-            Some((kept, _)) => join(kept, &page).map(Some),
+            Some(CheckedPage {
+                page: kept, fault, ..
+            }) => {
+                let joined = join(kept, page, bytes)?;
+                if joined == Joined::Fuller {
+                    *fault = kept.check(&kept.load(), meet).map(Box::new);
+                }
+                Ok(Some(joined))
+            }
             None => {
-                self.pages.insert(key, (page, place.clone()));
+                let fault = page.check(bytes, meet).map(Box::new);
+                let place = place.clone();
+                self.pages.insert(key, CheckedPage { page, place, fault });
                 Ok(None)
             }
         }
@@ -139,7 +166,8 @@ impl SessionBuilder {
         let mut schema = Schema::read(&stream, &mut faults);
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
-        let slots = self.take_slots(&mut schema, damage);
+        self.types.iter().for_each(|id| schema.cover(id));
+        let slots = self.take_slots(damage);
         self.left_out
             .sort_unstable_by_key(|s| (s.slot, s.first_event));
         let (header, attributes) = match self.block {
@@ -164,6 +192,7 @@ impl SessionBuilder {
             number,
             clock_of: number,
             has_spans: false,
+            reaching: ReachingSpans::default(),
             name: Vec::new(),
         };
         session.finish_name();
@@ -183,18 +212,19 @@ impl SessionBuilder {
         }
     }
 
-    /// Checks the pages, gathers their clock samples, and sorts the pages into slots. Damage of a
-    /// page is reported with its place; its sound part is kept.
-    fn take_slots(&mut self, schema: &mut Schema, damage: &mut Vec<Damage>) -> Vec<Slot> {
+    /// Gathers the clock samples of the pages, and sorts the pages into slots. Damage of a page is
+    /// reported with its place; its sound part is kept.
+    fn take_slots(&mut self, damage: &mut Vec<Damage>) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
-        for ((slot, number, ring), (mut page, place)) in std::mem::take(&mut self.pages) {
-            if let Some(fault) = page.check(|id| schema.cover(id)) {
+        for ((slot, number, ring), checked) in std::mem::take(&mut self.pages) {
+            let CheckedPage { page, place, fault } = checked;
+            if let Some(fault) = fault {
                 let id = PageId {
                     session: self.uuid,
                     ring: RingId(ring),
                     number: PageNumber(number),
                 };
-                damage.push(place.damage(Some(id), fault));
+                damage.push(place.damage(Some(id), *fault));
             }
             self.clock.take_page(&page.header);
             match slots.last_mut() {

@@ -2,15 +2,19 @@
 //!
 //! A finished span is one record, written at its end. The events inside the span were written
 //! before it, in the same ring. So each ring is walked from its end, with a stack of the spans that
-//! are still open. A thread with rings in several sessions is walked likewise, in the order of
-//! ticks.
+//! are still open. What is kept of that walk is the stack at the end of each page: the spans that
+//! reach beyond it. With it the records of a page find their spans when the page is loaded.
+//!
+//! A thread with rings in several sessions is walked likewise, in the order of ticks, and the span
+//! of each of its records is kept.
 
 use std::collections::HashMap;
 
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Record, Reservation};
+use crate::blocks::page::{Around, Page};
+use crate::blocks::walk::Record;
 use crate::trace_file::schema::{EventType, Schema};
 use crate::trace_file::session::{Session, Slot};
 
@@ -40,19 +44,156 @@ pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
     ty.fields[ty.duration?].number(payload)
 }
 
-struct OpenSpan {
+/// A finished span, on the way back from its end to its start.
+#[derive(Debug, Clone, Copy)]
+struct Reaching {
     start: u64,
     id: u64,
+    /// Number of the span around it that reaches as far; 0: there is none.
+    around: u32,
 }
 
-/// Fills in [`Page::parents`] of all sessions: the id of the innermost finished span around each
-/// record, 0 for none.
+/// The finished spans of a session that reach from one page into an earlier one. Each names the one
+/// around it, so that the stacks of all pages share what they have in common.
+#[derive(Debug, Default)]
+pub(crate) struct ReachingSpans(Vec<Reaching>);
+
+/// The finished spans that are open at a place in a ring, which is walked from its end.
+struct OpenSpans<'s> {
+    /// Those that reach beyond the page at hand.
+    reaching: &'s [Reaching],
+    /// Number of the innermost of them that is still open; 0: none is.
+    top: u32,
+    /// Those that end in the page at hand.
+    inner: Vec<(u64, u64)>,
+}
+
+impl<'s> OpenSpans<'s> {
+    fn new(reaching: &'s [Reaching], top: u32) -> Self {
+        Self {
+            reaching,
+            top,
+            inner: Vec::new(),
+        }
+    }
+
+    fn top(&self) -> Option<&'s Reaching> {
+        self.reaching.get((self.top as usize).checked_sub(1)?)
+    }
+
+    /// Id of the innermost; 0: there is none.
+    fn innermost(&self) -> u64 {
+        let inner = self.inner.last().map(|span| span.1);
+        inner.or(self.top().map(|span| span.id)).unwrap_or(0)
+    }
+
+    /// Drops the innermost spans that began after `start`: they overlap without nesting.
+    fn drop_later(&mut self, start: u64) {
+        while self.inner.pop_if(|span| span.0 > start).is_some() {}
+        if self.inner.is_empty() {
+            while let Some(span) = self.top().filter(|span| span.start > start) {
+                self.top = span.around;
+            }
+        }
+    }
+
+    /// The innermost open span around a record with this tick; 0: there is none. `span`: start and id
+    /// of the finished span that it is. That is put on the stack afterwards, so that it is not its own
+    /// parent.
+    fn around(&mut self, tick: u64, span: Option<(u64, u64)>) -> u64 {
+        // A span that began after this record ended before what is still to be met.
+        self.drop_later(tick);
+        if let Some((start, _)) = span {
+            self.drop_later(start);
+        }
+        let parent = self.innermost();
+        self.inner.extend(span);
+        parent
+    }
+}
+
+impl ReachingSpans {
+    /// Walks the ring of a slot from its end; tells each page which spans reach beyond it. A ring
+    /// ends where its claim ends.
+    fn take_slot(&mut self, slot: &mut Slot, schema: &Schema) {
+        let mut top = 0;
+        let mut ring: Option<RingId> = None;
+        let mut bytes = Vec::new();
+        for page in slot.pages.iter_mut().rev() {
+            if ring.replace(page.ring) != Some(page.ring) {
+                top = 0;
+            }
+            page.around = Around::Ring(top);
+            page.load_into(&mut bytes);
+            let mut open = OpenSpans::new(&self.0, top);
+            let records: Vec<_> = page.records(&bytes).collect();
+            for record in records.iter().rev() {
+                let span = finished(record, record.payload(&bytes), page, schema);
+                open.around(record.tick, span);
+            }
+            let (inner, outer) = (open.inner, open.top);
+            top = self.push(inner, outer);
+        }
+    }
+
+    /// Adds spans that reach into earlier pages, the innermost last; returns its number.
+    fn push(&mut self, spans: Vec<(u64, u64)>, around: u32) -> u32 {
+        spans.into_iter().fold(around, |around, (start, id)| {
+            self.0.push(Reaching { start, id, around });
+            self.0.len() as u32
+        })
+    }
+
+    /// For each record of a page, by its index, the id of the innermost finished span around it; 0, or
+    /// no entry: there is none. `bytes`: those of the page, as they were loaded.
+    pub(crate) fn around(&self, page: &Page, bytes: &[u8], schema: &Schema) -> Vec<u64> {
+        let top = match &page.around {
+            Around::None => return Vec::new(),
+            Around::Thread(ids) => return ids.clone(),
+            Around::Ring(top) => *top,
+        };
+        let mut open = OpenSpans::new(&self.0, top);
+        let mut ids = Vec::new();
+        let records: Vec<_> = page.records(bytes).collect();
+        for record in records.iter().rev() {
+            let span = finished(record, record.payload(bytes), page, schema);
+            let id = open.around(record.tick, span);
+            put(&mut ids, page, record.index, id);
+        }
+        ids
+    }
+}
+
+/// Start and id of the finished span that a record is.
+fn finished(record: &Record, payload: &[u8], page: &Page, schema: &Schema) -> Option<(u64, u64)> {
+    let ty = schema.find(record.type_id);
+    let ty = ty.filter(|ty| ty.shape == Some(Shape::Span))?;
+    let start = record.tick.saturating_sub(duration_ticks(ty, payload)?);
+    Some((start, finished_id(ty, payload, page, record.index)))
+}
+
+/// Notes the id of the span around a record. A page without such ids has no list of them.
+fn put(ids: &mut Vec<u64>, page: &Page, index: u64, id: u64) {
+    if id != 0 {
+        let reservations = page.summary.reservations() as usize;
+        ids.resize(reservations.max(ids.len()), 0);
+    }
+    if let Some(place) = ids.get_mut(index as usize) {
+        *place = id;
+    }
+}
+
+/// Finds the finished spans around the records of all sessions.
 pub(crate) fn contain(sessions: &mut [Session]) {
+    let threads = shared_threads(sessions);
     for session in sessions.iter_mut().filter(|s| s.schema.has(Shape::Span)) {
         let (slots, schema) = (&mut session.slots, &session.schema);
-        slots.iter_mut().for_each(|slot| contain_slot(slot, schema));
+        let reaching = &mut session.reaching;
+        slots
+            .iter_mut()
+            .for_each(|slot| reaching.take_slot(slot, schema));
     }
-    for pages in shared_threads(sessions).values() {
+    for pages in threads.values() {
         contain_thread(sessions, pages);
     }
 }
@@ -60,17 +201,24 @@ pub(crate) fn contain(sessions: &mut [Session]) {
 /// Where a page is: session, slot, and place in the slot.
 type PagePlace = (usize, usize, usize);
 
+/// Whether records of the session may lie in spans, or be spans: those of functions do not.
+fn has_events(session: &Session) -> bool {
+    let types = session.schema.types().iter();
+    let mut events = types.filter(|ty| ty.occurs && ty.function.is_none());
+    events.next().is_some()
+}
+
 /// The pages of each thread that has rings in several sessions, one of which has finished spans.
 fn shared_threads(sessions: &[Session]) -> HashMap<u32, Vec<PagePlace>> {
     let mut processes: HashMap<usize, (usize, bool)> = HashMap::new();
-    for session in sessions {
+    for session in sessions.iter().filter(|session| has_events(session)) {
         let (number, has_spans) = processes.entry(session.process).or_default();
         *number += 1;
         *has_spans |= session.schema.has(Shape::Span);
     }
     let mut threads: HashMap<u32, Vec<PagePlace>> = HashMap::new();
     for (number, session) in sessions.iter().enumerate() {
-        if !matches!(processes.get(&session.process), Some((2.., true))) {
+        if !has_events(session) || !matches!(processes.get(&session.process), Some((2.., true))) {
             continue;
         }
         for (slot, found) in session.slots.iter().enumerate() {
@@ -85,104 +233,50 @@ fn shared_threads(sessions: &[Session]) -> HashMap<u32, Vec<PagePlace>> {
     threads
 }
 
-/// As [`contain_slot`], over the rings of one thread in several sessions. Records of functions are
+/// A record of a thread with rings in several sessions, and the span that it is.
+struct ThreadRecord {
+    place: PagePlace,
+    record: Record,
+    /// Its start and id, if it is a finished span.
+    span: Option<(u64, u64)>,
+}
+
+/// Finds the spans around the records of one thread in several sessions. Records of functions are
 /// left out.
 fn contain_thread(sessions: &mut [Session], places: &[PagePlace]) {
-    let mut found = Vec::new();
-    let mut open = Vec::new();
-    {
-        let mut records = Vec::new();
-        for at in places {
-            let session = &sessions[at.0];
-            let page = &session.slots[at.1].pages[at.2];
-            let mut walk = page.walk();
-            while let Some(step) = walk.step() {
-                if let Reservation::Event(record) = step
-                    && let ty = session.schema.find(record.type_id)
-                    && ty.is_none_or(|ty| ty.function.is_none())
-                {
-                    records.push((at, page, &session.schema, record));
-                }
-            }
-        }
-        // Equal ticks of several sessions stay in the order of the sessions.
-        records.sort_by_key(|(.., record)| record.tick);
-        for (at, page, schema, record) in records.iter().rev() {
-            let parent = parent_of(record, page, schema, &mut open);
-            found.push((**at, record.index as usize, parent));
-        }
-    }
-    for ((session, slot, place), index, parent) in found {
-        let page = &mut sessions[session].slots[slot].pages[place];
-        let reservations = page.summary.reservations() as usize;
-        let size = reservations.max(page.parents.len());
-        if parent != 0 {
-            page.parents.resize(size, 0);
-        }
-        if let Some(kept) = page.parents.get_mut(index) {
-            *kept = parent;
-        }
-    }
-}
-
-/// Fills in [`Page::parents`] of a slot. A ring ends where its claim ends.
-fn contain_slot(slot: &mut Slot, schema: &Schema) {
-    let mut open: Vec<OpenSpan> = Vec::new();
-    let mut ring: Option<RingId> = None;
-    for page in slot.pages.iter_mut().rev() {
-        if ring.replace(page.ring) != Some(page.ring) {
-            open.clear();
-        }
-        page.parents = parents_of(page, schema, &mut open);
-    }
-}
-
-fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<OpenSpan>) -> Vec<u64> {
-    let mut walk = page.walk();
     let mut records = Vec::new();
-    while let Some(step) = walk.step() {
-        if let Reservation::Event(record) = step {
-            records.push(record);
-        }
-    }
-    let reservations = page.summary.reservations() as usize;
-    let mut parents = Vec::new();
-    for record in records.iter().rev() {
-        let parent = parent_of(record, page, schema, open);
-        if parent != 0 {
-            parents.resize(reservations.max(parents.len()), 0);
-            if let Some(place) = parents.get_mut(record.index as usize) {
-                *place = parent;
+    let mut of_rings = Vec::new();
+    let mut bytes = Vec::new();
+    for place in places {
+        let session = &sessions[place.0];
+        let page = &session.slots[place.1].pages[place.2];
+        page.load_into(&mut bytes);
+        of_rings.push(session.reaching.around(page, &bytes, &session.schema));
+        for record in page.records(&bytes) {
+            let ty = session.schema.find(record.type_id);
+            if ty.is_none_or(|ty| ty.function.is_none()) {
+                let span = finished(&record, record.payload(&bytes), page, &session.schema);
+                records.push(ThreadRecord {
+                    place: *place,
+                    record,
+                    span,
+                });
             }
         }
     }
-    parents
-}
-
-/// The innermost open span around the record; 0: there is none. A finished span is put on the
-/// stack after that, so that it is not its own parent.
-fn parent_of(record: &Record<'_>, page: &Page, schema: &Schema, open: &mut Vec<OpenSpan>) -> u64 {
-    let finished = schema
-        .find(record.type_id)
-        .filter(|ty| ty.shape == Some(Shape::Span));
-    let span = finished.and_then(|ty| Some((ty, duration_ticks(ty, record.payload)?)));
-    let start = record.tick.saturating_sub(span.map_or(0, |(_, d)| d));
-    // A span that began after this record ended before what is still to be met.
-    drop_later(open, record.tick);
-    if span.is_some() {
-        drop_later(open, start);
+    for (place, ids) in places.iter().zip(of_rings) {
+        sessions[place.0].slots[place.1].pages[place.2].around = Around::Thread(ids);
     }
-    let parent = open.last().map_or(0, |o| o.id);
-    if let Some((ty, _)) = span {
-        let id = finished_id(ty, record.payload, page, record.index);
-        open.push(OpenSpan { start, id });
-    }
-    parent
-}
-
-/// Drops the innermost spans that began after `start`: they overlap without nesting.
-fn drop_later(open: &mut Vec<OpenSpan>, start: u64) {
-    while open.last().is_some_and(|o| o.start > start) {
-        open.pop();
+    // Equal ticks of several sessions stay in the order of the sessions.
+    records.sort_by_key(|found| found.record.tick);
+    let mut open = OpenSpans::new(&[], 0);
+    for found in records.iter().rev() {
+        let id = open.around(found.record.tick, found.span);
+        let (session, slot, place) = found.place;
+        let page = &mut sessions[session].slots[slot].pages[place];
+        if let Around::Thread(mut ids) = std::mem::take(&mut page.around) {
+            put(&mut ids, page, found.record.index, id);
+            page.around = Around::Thread(ids);
+        }
     }
 }

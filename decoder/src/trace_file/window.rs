@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Record, Reservation};
+use crate::blocks::page::Page;
+use crate::blocks::walk::Record;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::session::Slot;
 use crate::trace_file::time::SessionClock;
@@ -43,9 +44,11 @@ pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     for (number, at, index) in reaching(slots, schema, |page| page.from) {
         slots[number].pages[at].kept.push(index);
     }
+    let mut bytes = Vec::new();
     for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
         page.kept.sort_unstable();
-        page.check(|_| ());
+        page.load_into(&mut bytes);
+        page.check(&bytes, |_| ());
     }
 }
 
@@ -56,7 +59,7 @@ pub(crate) fn reaching(
     schema: &Schema,
     from: impl Fn(&Page) -> u64,
 ) -> Vec<RecordPlace> {
-    let mut begun = Begun::default();
+    let (mut begun, mut bytes) = (Begun::default(), Vec::new());
     for (number, slot) in slots.iter().enumerate() {
         let mut ring: Option<RingId> = None;
         for (at, page) in slot.pages.iter().enumerate() {
@@ -64,13 +67,14 @@ pub(crate) fn reaching(
                 begun.end_ring();
             }
             let from = from(page);
-            let mut walk = page.walk_all();
-            while let Some(step) = walk.step() {
-                if let Reservation::Event(record) = step
-                    && record.tick < from
-                {
-                    begun.take(schema, &record, (number, at, record.index));
-                }
+            if page.summary.ticks.is_none_or(|(low, _)| low >= from) && page.from == 0 {
+                continue;
+            }
+            page.load_into(&mut bytes);
+            let old = page.all_records(&bytes).filter(|record| record.tick < from);
+            for record in old {
+                let payload = record.payload(&bytes);
+                begun.take(schema, &record, payload, (number, at, record.index));
             }
         }
         begun.end_ring();
@@ -79,7 +83,7 @@ pub(crate) fn reaching(
 }
 
 impl Begun {
-    fn take(&mut self, schema: &Schema, record: &Record<'_>, place: RecordPlace) {
+    fn take(&mut self, schema: &Schema, record: &Record, payload: &[u8], place: RecordPlace) {
         let Some(ty) = schema.find(record.type_id) else {
             return;
         };
@@ -97,7 +101,7 @@ impl Begun {
             }
             return;
         }
-        let id = ty.span_id.and_then(|f| ty.fields[f].number(record.payload));
+        let id = ty.span_id.and_then(|f| ty.fields[f].number(payload));
         let Some(id) = id else { return };
         match ty.shape {
             Some(shape) if shape.is_part_of_span() && !is_poll(shape) => {

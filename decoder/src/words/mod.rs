@@ -4,4 +4,5 @@ pub(crate) mod distance;
 pub(crate) mod duration;
 pub mod escape;
 pub(crate) mod number;
+pub(crate) mod small_keys;
 pub(crate) mod timestamp;

@@ -84,11 +84,11 @@ impl<'o> Members<'o> {
     /// The fields of an event, but for those with structure; the words of a function record.
     pub(super) fn event(&mut self, of: &Event<'_>) {
         if let Some(meaning) = of.ty.function {
-            return self.call(FunctionWords::read(meaning, of.payload));
+            return self.call(FunctionWords::read(meaning, &of.payload));
         }
         if !of.ty.known && !of.payload.is_empty() {
             let mut digits = Vec::new();
-            escape::hex(of.payload, &mut digits);
+            escape::hex(&of.payload, &mut digits);
             return self.text(b"raw", &digits);
         }
         of.args()

@@ -125,11 +125,11 @@ impl EventClass {
     /// Appends the payload of a record.
     pub(super) fn payload(&self, of: &Event<'_>, out: &mut Vec<u8>) {
         if self.is_raw {
-            escape::hex(of.payload, out);
+            escape::hex(&of.payload, out);
             return out.push(0);
         }
         if let Some(meaning) = of.ty.function {
-            return call(FunctionWords::read(meaning, of.payload), out);
+            return call(FunctionWords::read(meaning, &of.payload), out);
         }
         if self.has_duration {
             out.extend_from_slice(&of.duration_ns().unwrap_or(0).to_le_bytes());
@@ -137,7 +137,7 @@ impl EventClass {
         let mut budget = of.payload.len();
         for member in &self.members {
             let field = &of.ty.fields[member.place];
-            let value = field.value(of.payload);
+            let value = field.value(&of.payload);
             let mut items = value.items();
             for _ in 0..member.count {
                 let item = items.next().unwrap_or(Value::Missing);

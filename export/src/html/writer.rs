@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ringmark_decoder::{
-    Ended, Event, FunctionWords, Lost, OpenSpan, Span, Why, escape, event_words, span_args,
+    Ended, Event, FunctionWords, Lost, OpenSpan, SmallKeys, Span, Why, escape, event_words,
+    span_args,
 };
 use ringmark_format::schema::semantic;
 
@@ -15,7 +16,6 @@ use super::{packed, page};
 use crate::texts::Texts;
 use crate::timeline::plan::Plan;
 use crate::timeline::processes::{Process, printable, processes};
-use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
 /// A page that is being made.
@@ -138,7 +138,7 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
         let Some(meaning) = of.ty.function else {
             return;
         };
-        let words = FunctionWords::read(meaning, of.payload);
+        let words = FunctionWords::read(meaning, &of.payload);
         for (place, value) in words.arguments().enumerate() {
             self.text
                 .extend_from_slice(format!(" arg{}={value}", place + 1).as_bytes());

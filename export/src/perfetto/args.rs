@@ -19,7 +19,7 @@ pub(super) fn of_event(of: &Event<'_>, names: Ids<'_>, out: &mut Message<'_>) {
     for (place, field) in of.ty.fields.iter().enumerate() {
         if of.ty.shows(place) {
             let name = names.argument(place);
-            field_value(name, field, field.value(of.payload), &mut budget, out);
+            field_value(name, field, field.value(&of.payload), &mut budget, out);
         }
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn raw(of: &Event<'_>, namer: &mut Namer<'_>) -> Option<(u64, Vec<u8>
         return None;
     }
     let mut digits = Vec::new();
-    escape::hex(of.payload, &mut digits);
+    escape::hex(&of.payload, &mut digits);
     Some((namer.name(NameOf::Argument, b"raw"), digits))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn of_call(of: &Event<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) 
     let Some(meaning) = of.ty.function else {
         return;
     };
-    let words = FunctionWords::read(meaning, of.payload);
+    let words = FunctionWords::read(meaning, &of.payload);
     let mut number = |name: &[u8], field, value: u64| {
         let name = namer.name(NameOf::Argument, name);
         annotation(name, &mut Message(out), |a| a.number(field, value));
@@ -106,7 +106,7 @@ pub(super) fn of_call(of: &Event<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) 
 pub(super) fn flow(of: &Event<'_>) -> Option<u64> {
     let is_flow = |field: &&Field| field.semantic == Some(semantic::FLOW);
     let field = of.ty.fields.iter().find(is_flow)?;
-    match field.value(of.payload) {
+    match field.value(&of.payload) {
         Value::U64(id) => Some(id),
         Value::I64(id) => Some(id as u64),
         Value::U128(id) => Some(id as u64),

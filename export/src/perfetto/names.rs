@@ -1,9 +1,8 @@
 //! Names by their numbers, the same in all packet sequences.
 
-use ringmark_decoder::{EventType, escape};
+use ringmark_decoder::{EventType, SmallKeys, escape};
 
 use crate::texts::Texts;
-use crate::timeline::small_keys::SmallKeys;
 
 /// What a name is of. Each kind has numbers of its own, which are small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

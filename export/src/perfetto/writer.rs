@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use ringmark_decoder::{Ended, Event, Field, Function, Lost, OpenSpan, Span, Value, escape};
+use ringmark_decoder::{
+    Ended, Event, Field, Function, Lost, OpenSpan, SmallKeys, Span, Value, escape,
+};
 use ringmark_format::schema::semantic;
 
 use super::args;
@@ -15,7 +17,6 @@ use super::tracks::Tracks;
 use crate::gathered::Gathered;
 use crate::timeline::items::NO_THREAD;
 use crate::timeline::plan::Plan;
-use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
 /// The sequence of what belongs to no thread.

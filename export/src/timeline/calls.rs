@@ -4,9 +4,7 @@
 //! record on, or from the latest loss, so it begins there, around everything since. Where another
 //! call of that time has ended since, nothing is known, and only the end is shown.
 
-use ringmark_decoder::{Calls, Event, Lost, Step};
-
-use crate::timeline::small_keys::SmallKeys;
+use ringmark_decoder::{Calls, Event, Lost, SmallKeys, Step};
 
 /// What is known of the calls of a thread.
 #[derive(Debug, Clone, Copy, Default)]

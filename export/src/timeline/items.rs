@@ -146,8 +146,8 @@ impl<'c, 'a> Items<'c, 'a> {
                 Some(what) => what,
                 None => return,
             },
-            Some(Shape::Counter) => What::Counter(*event),
-            _ => What::Instant(*event),
+            Some(Shape::Counter) => What::Counter(event.clone()),
+            _ => What::Instant(event.clone()),
         };
         to.push(Item::of(event, self.number, what));
     }
@@ -165,17 +165,19 @@ impl<'c, 'a> Items<'c, 'a> {
         let chosen = &mut self.chosen;
         self.calls.take(event, |step, beginning| {
             let what = match step {
-                Step::Entered { loose: true, .. } => Some(What::Instant(*event)),
+                Step::Entered { loose: true, .. } => Some(What::Instant(event.clone())),
                 Step::Entered {
                     function, depth, ..
-                } => chosen
-                    .enter(event, depth)
-                    .then_some(What::Enter(*event, function, depth)),
+                } => chosen.enter(event, depth).then_some(What::Enter(
+                    event.clone(),
+                    function,
+                    depth,
+                )),
                 Step::Left(call) => {
                     let is_entered = beginning == Beginning::Entered;
                     let is_shown = !is_entered || chosen.is_shown(event.thread(), call.depth);
                     let how = (call.ended, beginning);
-                    is_shown.then_some(What::Leave(*event, call.function, how, call.depth))
+                    is_shown.then_some(What::Leave(event.clone(), call.function, how, call.depth))
                 }
                 Step::Whole(_) => span(event, min_ns),
             };
@@ -187,17 +189,23 @@ impl<'c, 'a> Items<'c, 'a> {
     fn part(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
         let Some(pairs) = &mut self.pairs else {
             if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(event) {
-                to.push(Item::of(event, self.number, What::Instant(*event)));
+                to.push(Item::of(event, self.number, What::Instant(event.clone())));
             }
             return;
         };
-        let paired = pairs.take(&Output::Event(*event));
+        let paired = pairs.take(&Output::Event(event.clone()));
         let Some(id) = event.span else { return };
         let key = (event.session.uuid, id);
         match (event.ty.shape, paired) {
             (Some(Shape::SpanNew), _) => {
                 let lane = self.lanes(event).take();
-                self.lasting.insert(key, Lasting { made: *event, lane });
+                self.lasting.insert(
+                    key,
+                    Lasting {
+                        made: event.alone(),
+                        lane,
+                    },
+                );
             }
             (_, Paired::Ended(span)) => {
                 let Some(lasting) = self.lasting.remove(&key) else {
@@ -255,7 +263,7 @@ fn span<'a>(event: &Event<'a>, min_ns: u64) -> Option<What<'a>> {
         return None;
     }
     let start = event.session.clock.wall_ns(start_ns);
-    Some(What::Span(*event, (event.start_tick(), start)))
+    Some(What::Span(event.clone(), (event.start_tick(), start)))
 }
 
 impl ChosenCalls<'_> {

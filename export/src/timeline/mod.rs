@@ -14,5 +14,4 @@ pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod play;
 pub(crate) mod processes;
-pub(crate) mod small_keys;
 pub(crate) mod viewer;

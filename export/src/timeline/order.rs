@@ -9,7 +9,7 @@ use crate::timeline::items::{Item, What};
 use crate::timeline::viewer::Slice;
 
 /// What begins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Begins<'a> {
     /// A native span, or a call that one record describes.
     Span(Slice<'a>),
@@ -21,7 +21,7 @@ pub(crate) enum Begins<'a> {
 }
 
 /// A slice that has still to begin, going back in time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Begin<'a> {
     pub(crate) thread: u32,
     pub(crate) tick: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Begin<'a> {
 }
 
 /// A step forward: a slice begins, or the item at this place is shown.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Step<'a> {
     Begin(Begin<'a>),
     Item(usize),
@@ -78,7 +78,7 @@ pub(crate) fn order<'a>(
     for place in places.iter().rev() {
         let item = &items[*place];
         let own = begin_of(item);
-        let start = own.map(|begin| begin.tick);
+        let start = own.as_ref().map(|begin| begin.tick);
         while let Some(begin) = pending.pop_if(|begin| {
             let ended = begin.tick == item.tick && start.is_some_and(|start| start < begin.tick);
             begin.tick > item.tick || ended

@@ -2,14 +2,13 @@
 
 use std::io;
 
-use ringmark_decoder::{Ended, SpanPairs};
+use ringmark_decoder::{Ended, SmallKeys, SpanPairs};
 
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, Items, What};
 use crate::timeline::lanes::NestedLanes;
 use crate::timeline::order::{Begin, Begins, Step, order};
 use crate::timeline::plan::{Counts, Plan, STRETCH};
-use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
 
 /// The lanes of one thread.
@@ -212,7 +211,7 @@ impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
                 self.viewer.lasted(&lane, span)
             }
             What::Enter(event, function, depth) => {
-                let slice = Slice::Call(function, Some(*event));
+                let slice = Slice::Call(function, Some(event.clone()));
                 self.viewer.begin(calls(*depth), item.at_ns, &slice)
             }
             What::Leave(event, _, (_, Beginning::Unknown), _) => self.viewer.end_only(event),

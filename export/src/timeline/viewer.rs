@@ -30,7 +30,7 @@ pub(crate) struct Place {
 }
 
 /// What a slice is of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Slice<'a> {
     /// A native span.
     Span(&'a EventType),

@@ -115,6 +115,7 @@ impl Args {
 /// Says whether the whole input is sound, whatever part of it was shown. Pages of living rings that a
 /// recorder has taken already are not missing.
 fn exit(dump: &Dump, is_living: bool) -> Exit {
+    notices::tell_gone(dump);
     let found = dump.verify();
     match is_living {
         true => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),

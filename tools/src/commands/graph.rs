@@ -8,8 +8,8 @@ use ringmark_decoder::{
     CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session,
 };
 
-use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
 use crate::options::wide::WideOption;
 use crate::output::json::{JsonOption, JsonVersion};
@@ -74,6 +74,7 @@ impl Args {
             Some(JsonVersion::Old) => self.write_json(&dump, CallJsonWriter::old(self.limits()))?,
             None => self.write_text(&dump)?,
         }
+        notices::tell_gone(&dump);
         let found = dump.verify();
         Ok(Exit::lost_if(found.lost > 0 || !found.damage.is_empty()))
     }

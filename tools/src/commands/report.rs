@@ -8,8 +8,8 @@ use ringmark_decoder::{Counted, Dump, Figures};
 use crate::commands::report_changes::{self, Shown, Trace};
 use crate::commands::report_page;
 use crate::commands::report_paths::{self, PathOptions};
-use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::input::{notices, rings};
 use crate::options::figures::FigureOptions;
 use crate::options::rows::{LinesOption, SortBy};
 use crate::options::wide::WideOption;
@@ -152,7 +152,8 @@ impl Args {
             let others = self.figures.calls.filter()?;
             note(&conditions.closest(&others, dump));
         }
-        Ok(Exit::lost_if(!found.is_whole))
+        notices::tell_gone(dump);
+        Ok(Exit::lost_if(!found.is_whole || !dump.gone().is_empty()))
     }
 
     fn write_page(&self, process: Option<u32>) -> anyhow::Result<Exit> {
@@ -352,6 +353,7 @@ impl Args {
 
 /// Pages of living rings that a recorder has taken already are not missing.
 fn exit(dump: &Dump, is_living: bool) -> Exit {
+    notices::tell_gone(dump);
     let found = dump.verify();
     Exit::lost_if(match is_living {
         true => found.lost > 0 || !found.damage.is_empty(),

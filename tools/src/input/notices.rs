@@ -23,6 +23,11 @@ pub(super) fn tell_all(dump: &Dump) {
     tell_newer(dump);
 }
 
+/// Prints what was there when the input was read first, and not when its events were shown.
+pub(crate) fn tell_gone(dump: &Dump) {
+    dump.gone().iter().for_each(|gone| note(&gone.to_string()));
+}
+
 /// Prints that no session was chosen, and which hosts and services there would be.
 pub(super) fn tell_choice(dump: &Dump, choice: &SessionChoice) {
     if dump.sessions.is_empty() && !choice.is_all() {

@@ -161,14 +161,14 @@ fn put_together(
         if *is_segment && fs::metadata(path).is_ok_and(|about| about.len() == 0) {
             continue;
         }
-        let (name, input) = match is_segment {
+        let input = match is_segment {
             true => match all.open(path) {
                 Some(opened) => opened,
                 None => continue,
             },
             false => open(path)?,
         };
-        if let Err(damage) = builder.read(&name, input) {
+        if let Err(damage) = input.read_into(&mut builder) {
             if !is_segment {
                 return Err(Failure::unreadable(damage.to_string()).into());
             }
@@ -193,11 +193,11 @@ struct Segments {
 }
 
 impl Segments {
-    /// Opens a segment, with its name for messages; `None` if that fails.
-    fn open(&mut self, path: &Path) -> Option<(String, Box<dyn io::Read>)> {
+    /// Opens a segment; `None` if that fails.
+    fn open(&mut self, path: &Path) -> Option<Opened> {
         let name = path.display().to_string();
         match fs::File::open(path) {
-            Ok(file) => return Some((name, Box::new(file))),
+            Ok(file) => return Some(Opened::File(path.to_owned(), file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.removed += 1,
             Err(error) => {
                 let damage = Damage {
@@ -288,18 +288,36 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<File>> {
     Ok(all)
 }
 
-/// Opens an input for reading; its name for messages comes with it.
+/// An input that was opened.
+pub(crate) enum Opened {
+    /// It can be read once only: a pipe, or standard input. Its name for messages comes with it.
+    Stream(String, Box<dyn io::Read>),
+    /// A file, which pages are read from again when they are needed.
+    File(PathBuf, fs::File),
+}
+
+impl Opened {
+    fn read_into(self, builder: &mut DumpBuilder) -> Result<(), Damage> {
+        match self {
+            Self::Stream(name, input) => builder.read(&name, input),
+            Self::File(path, file) => builder.read_file(&path, file),
+        }
+    }
+}
+
+/// Opens an input for reading.
 ///
 /// # Errors
 /// It is not there, or nothing that can be read as a trace file.
-pub(crate) fn open(path: &Path) -> anyhow::Result<(String, Box<dyn io::Read>)> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     if is_standard(path) {
         if io::stdin().is_terminal() {
             return Err(
                 Failure::usage("standard input is a terminal, expected a trace file").into(),
             );
         }
-        return Ok(("standard input".to_owned(), Box::new(io::stdin())));
+        let name = "standard input".to_owned();
+        return Ok(Opened::Stream(name, Box::new(io::stdin())));
     }
     let name = path.display().to_string();
     let unreadable = |what: String| Failure::unreadable(format!("{name}: {what}"));
@@ -314,7 +332,10 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(String, Box<dyn io::Read>)> {
         return Err(unreadable("is a device, expected a trace file".to_owned()).into());
     }
     let file = fs::File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
-    Ok((name, Box::new(file)))
+    Ok(match about.is_file() {
+        true => Opened::File(path.to_owned(), file),
+        false => Opened::Stream(name, Box::new(file)),
+    })
 }
 
 fn cannot_open(path: &Path, error: &io::Error) -> String {

@@ -78,7 +78,12 @@ impl<'d> Tree<'d> {
                     }
                     Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), None, None),
                 };
-                self.place(passes.then_some(What::Item(*item)), at_ns, own, around);
+                self.place(
+                    passes.then_some(What::Item(item.clone())),
+                    at_ns,
+                    own,
+                    around,
+                );
             }
         }
     }
@@ -86,7 +91,7 @@ impl<'d> Tree<'d> {
     fn part(&mut self, event: &Event<'d>, own: Option<Key>) {
         if let Some(own) = own.filter(|_| event.shape() == Some(Shape::SpanNew)) {
             self.ended.remove(&own);
-            self.made.insert(own, *event);
+            self.made.insert(own, event.alone());
         }
     }
 
@@ -157,8 +162,9 @@ impl<'d> Tree<'d> {
         made.sort_by_key(|(_, event)| (event.t_ns, event.tick, event.seq));
         for (own, event) in made.into_iter().rev() {
             let around = event.parent.map(|id| (event.session.process, id));
+            let at_ns = event.wall_ns();
             let what = passes(&event).then_some(What::Item(Output::Event(event)));
-            self.place(what, event.wall_ns(), Some(own), around);
+            self.place(what, at_ns, Some(own), around);
         }
         let mut rest: Vec<usize> = self.waiting.drain().flat_map(|(_, nodes)| nodes).collect();
         rest.append(&mut self.ready);

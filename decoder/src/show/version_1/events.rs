@@ -256,7 +256,7 @@ fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
     }
     if !event.ty.known && !event.payload.is_empty() {
         out.extend_from_slice(b"\"raw\":\"");
-        escape::hex(event.payload, out);
+        escape::hex(&event.payload, out);
         out.push(b'"');
         return;
     }
@@ -264,7 +264,7 @@ fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
     for pieces in fields {
         if let Some(field) = event.ty.fields.get(pieces.place) {
             out.extend_from_slice(&pieces.key);
-            value(field.value(event.payload), &mut budget, out);
+            value(field.value(&event.payload), &mut budget, out);
         }
     }
 }
@@ -326,7 +326,7 @@ fn wide(as_number: bool, text: &str, out: &mut Vec<u8>) {
 
 /// Appends what stands between the braces of the JSON key `args`.
 fn function_args(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
-    let words = FunctionWords::read(meaning, event.payload);
+    let words = FunctionWords::read(meaning, &event.payload);
     let key = |key: &str, out: &mut Vec<u8>| {
         if out.last() != Some(&b'{') {
             out.push(b',');

@@ -249,7 +249,7 @@ impl Seen {
     }
 }
 
-fn value<'a>(event: &Event<'a>, field: &str) -> Option<Value<'a>> {
+fn value<'e>(event: &'e Event<'_>, field: &str) -> Option<Value<'e>> {
     let mut args = event.args();
     args.find(|(f, _)| f.name == field.as_bytes())
         .map(|(_, value)| value)

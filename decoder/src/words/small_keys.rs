@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose keys are small numbers or addresses, none of them chosen by a trace.
-pub(crate) type SmallKeys<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
+pub type SmallKeys<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
 
 /// Multiplies, and so spreads numbers that are near each other.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Multiply(u64);
+pub struct Multiply(u64);
 
 /// An odd number near 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,0 +1,32 @@
+//! Which functions a thread is in for certain.
+
+use std::collections::hash_map::Entry;
+
+use crate::trace_file::functions::Function;
+use crate::trace_file::session::Session;
+use crate::words::small_keys::SmallKeys;
+
+/// Numbers of calls that are open for certain, by session and place of the function in it. A stack
+/// may be deep, so it is not looked through for them.
+#[derive(Debug, Default)]
+pub(super) struct Certain(SmallKeys<(usize, usize), u32>);
+
+impl Certain {
+    pub(super) fn add(&mut self, session: &Session, function: &Function) {
+        let calls = self.0.entry((session.number, function.place));
+        *calls.or_default() += 1;
+    }
+
+    pub(super) fn remove(&mut self, session: &Session, function: &Function) {
+        if let Entry::Occupied(mut calls) = self.0.entry((session.number, function.place)) {
+            match calls.get() {
+                0 | 1 => drop(calls.remove()),
+                _ => *calls.get_mut() -= 1,
+            }
+        }
+    }
+
+    pub(super) fn has(&self, session: &Session, function: &Function) -> bool {
+        self.0.contains_key(&(session.number, function.place))
+    }
+}
