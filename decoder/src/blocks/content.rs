@@ -1,7 +1,11 @@
 //! Where the bytes of a page are: in memory, or in the file that they were read from.
 //!
 //! A trace file may be larger than the memory. So pages stay in it, and are read again when their
-//! records are walked.
+//! records are walked. The file is trusted as little as the first time: a page that cannot be read, or
+//! does not begin with the header that it had, has no bytes, and why is kept with the file.
+//!
+//! Pages in a container are unpacked with it. The containers that were unpacked last are kept, up to
+//! 16 MiB in all, since the next pages of their rings follow soon.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +19,14 @@ use ringmark_format::codec::decode;
 
 use crate::blocks::block_reader::Block;
 
-/// Files that are kept open at most; the others are opened for each page.
+/// Files that are kept open at most; the others are opened for each page. A store may have more files
+/// than a process may have descriptors.
 const OPEN_MAX: usize = 256;
 /// Bytes of unpacked containers that are kept for their next page.
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
 
-/// Where the bytes of a page are.
+/// Where the bytes of a page are. Inputs that cannot be read twice, and pages that were joined of
+/// several copies, are in memory.
 #[derive(Debug)]
 pub(crate) enum Content {
     Held(Box<[u8]>),
@@ -122,7 +128,8 @@ pub(crate) struct PageFile {
 }
 
 impl PageFile {
-    /// `number`: how many were opened before.
+    /// `number`: how many were opened before. `file` may be read from elsewhere too: its position is
+    /// not used.
     pub(crate) fn new(path: &Path, file: File, number: usize, unpacked: Arc<Unpacked>) -> Self {
         Self {
             number,

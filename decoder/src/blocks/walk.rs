@@ -1,4 +1,8 @@
 //! Walks the records of a page in the order of their reservation.
+//!
+//! A [`Walk`] is a place in the page: where it is, and what was read before that the next record needs.
+//! It borrows nothing, so that a cursor can hold it next to the bytes. [`Records`] is the same for those
+//! that walk a whole page at once, and want its events only.
 
 use ringmark_format::TypeId;
 use ringmark_format::page::PageHeader;
@@ -20,7 +24,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Its payload. `page`: the bytes of the page that was walked.
+    /// Its payload. `page`: the bytes of the page that was walked. Without them, because they could not
+    /// be loaded again, the payload is empty.
     #[inline]
     pub(crate) fn payload<'a>(&self, page: &'a [u8]) -> &'a [u8] {
         page.get(self.start as usize..self.end as usize)
@@ -28,7 +33,8 @@ impl Record {
     }
 }
 
-/// What became of a reservation, as a walk over the page finds it.
+/// What became of a reservation, as a walk over the page finds it. Each has a number within the page,
+/// whether or not it became an event.
 pub(crate) enum Reservation {
     Event(Record),
     Cancelled,
@@ -75,12 +81,14 @@ impl Walk {
         }
     }
 
-    /// Where the walk stands.
+    /// Where the walk stands, in bytes from the beginning of the page: behind the reservation that
+    /// it gave last.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// Why the walk ended before its end.
+    /// Why the walk ended before the end of the page. `None`: it goes on, or what follows is empty
+    /// or padding.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let (what, found) = self.fault?;
         let at = self.at as u32;
@@ -133,10 +141,7 @@ impl Walk {
     pub(crate) fn step(&mut self, bytes: &[u8], shown: Shown<'_>) -> Option<Reservation> {
         loop {
             let at = self.at;
-            let Some(word) = word_at(bytes, at) else {
-                self.end_of_bytes();
-                return None;
-            };
+            let word = word_at(bytes, at).unwrap_or(0);
             let record = record::unpack(word);
             let (ticks, type_id, front) = match record {
                 Header::Record {
@@ -176,26 +181,36 @@ impl Walk {
                 }
                 continue;
             }
-            if type_id.0 < record::FIRST_TYPE {
-                self.index += 1;
-                self.extended = None;
-                return Some(Reservation::Reserved);
-            }
-            let counted = self.tick_base.wrapping_add(u64::from(ticks));
-            let tick = self.extended.take().unwrap_or(counted);
-            let index = self.index;
-            self.index += 1;
-            if tick < shown.from && shown.kept.binary_search(&index).is_err() {
-                return Some(Reservation::LeftOut);
-            }
-            return Some(Reservation::Event(Record {
-                index,
-                tick,
-                type_id,
-                start: start as u32,
-                end: self.at as u32,
-            }));
+            return Some(self.reservation((ticks, type_id), start, shown));
         }
+    }
+
+    /// What the record is that was passed last. `start`: where its payload begins.
+    #[inline]
+    fn reservation(
+        &mut self,
+        (ticks, type_id): (u32, TypeId),
+        start: usize,
+        shown: Shown<'_>,
+    ) -> Reservation {
+        let index = self.index;
+        self.index += 1;
+        if type_id.0 < record::FIRST_TYPE {
+            self.extended = None;
+            return Reservation::Reserved;
+        }
+        let counted = self.tick_base.wrapping_add(u64::from(ticks));
+        let tick = self.extended.take().unwrap_or(counted);
+        if tick < shown.from && shown.kept.binary_search(&index).is_err() {
+            return Reservation::LeftOut;
+        }
+        Reservation::Event(Record {
+            index,
+            tick,
+            type_id,
+            start: start as u32,
+            end: self.at as u32,
+        })
     }
 
     /// Bytes of a header whose length stands in the next word, if that is no length that the

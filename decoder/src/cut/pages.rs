@@ -10,10 +10,10 @@ use ringmark_format::record::{BUSY, pack_span};
 use super::bounds::Bounds;
 use crate::blocks::page::Page;
 use crate::blocks::walk::{Record, Reservation, Shown};
+use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::loss::after;
 use crate::trace_file::session::{Session, Slot};
-use crate::trace_file::spans::duration_ticks;
 use crate::trace_file::window;
 
 /// A page of a piece.

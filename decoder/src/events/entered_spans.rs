@@ -6,8 +6,8 @@ use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
 use crate::events::event::Event;
+use crate::trace_file::finished_spans::finished_id;
 use crate::trace_file::schema::EventType;
-use crate::trace_file::spans::finished_id;
 
 /// Deepest nesting of entered spans that is followed.
 const ENTERED_MAX: usize = 4096;

@@ -6,12 +6,12 @@ use ringmark_format::{RingId, SlotIndex};
 use crate::blocks::page::Page;
 use crate::events::payload::Payload;
 use crate::trace_file::field::Field;
+use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
-use crate::trace_file::spans::duration_ticks;
 use crate::trace_file::value::Value;
 
 /// One event. Names are borrowed from the dump; it holds its payload.

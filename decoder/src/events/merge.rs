@@ -2,7 +2,7 @@
 //!
 //! A heap holds the slots by the time of their next item; those that have not begun, by the earliest
 //! time of any. The slot at the top runs until another one is earlier; only then the heap is touched.
-//! Of each slot that has begun, the page at hand is in memory.
+//! The page at hand of each slot that has begun is in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

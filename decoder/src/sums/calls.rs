@@ -11,10 +11,10 @@ use crate::events::event::{Event, Lost};
 use crate::events::payload::FewBytes;
 use crate::events::span::Span;
 use crate::sums::certain_calls::Certain;
+use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
-use crate::trace_file::spans::duration_ticks;
 
 /// Most pieces of time that wait for the call around them, in each thread.
 const WHOLE_MAX: usize = 1 << 16;

@@ -1,4 +1,7 @@
 //! Which functions a thread is in for certain.
+//!
+//! A call inside a call of the same function counts no time of its own in the function's total. So it is
+//! asked at the end of each call, of stacks that may be deep: calls whose ends were not recorded stay.
 
 use std::collections::hash_map::Entry;
 

@@ -15,10 +15,10 @@ use crate::blocks::page::Page;
 use crate::blocks::walk::Record;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::field::Field;
+use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
-use crate::trace_file::spans::duration_ticks;
 use crate::trace_file::value::Value;
 
 /// A thread that has spans open.

@@ -57,7 +57,7 @@ pub struct Dump {
 
 impl Dump {
     /// What could not be read again when events were looked for, because a file was changed or
-    /// removed meanwhile; so far. Empty: nothing.
+    /// removed after it was read first; so far. Empty: nothing.
     #[must_use]
     pub fn gone(&self) -> Vec<Damage> {
         let gone = self.files.iter().filter_map(|file| file.gone());

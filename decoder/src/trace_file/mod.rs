@@ -6,7 +6,7 @@
 //! [`host_clock`]) and its slots with their pages; [`extent`] says which part of it was read.
 //! [`process`] puts the sessions of one process together: one clock, and [`threads`] over all of
 //! them; [`tracers`]: the function tracers by name. [`window`] leaves out what is older than the
-//! recorded part, [`spans`] finds the finished span around each record, and [`loss`] says how many
+//! recorded part, [`spans`] finds the finished span around each record ([`finished_spans`]: what is kept of that), and [`loss`] says how many
 //! events are not there. [`value`] reads one value out of a payload, `plain` turns its bytes into
 //! values of a type of the reader, and [`function_words`] reads the payload of a function record.
 //! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met.
@@ -16,6 +16,7 @@ pub(crate) mod clock_parts;
 pub(crate) mod dump;
 mod extent;
 pub(crate) mod field;
+pub(crate) mod finished_spans;
 pub(crate) mod function_words;
 pub(crate) mod functions;
 mod host_clock;

@@ -13,9 +13,9 @@ use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
+use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::schema::Schema;
-use crate::trace_file::spans::ReachingSpans;
 use crate::trace_file::time::SessionClock;
 
 /// Bytes of a process's name that are shown: names of files are no longer.

@@ -12,10 +12,10 @@ use crate::blocks::join::{Joined, join};
 use crate::blocks::page::Page;
 use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::extent::Extent;
+use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
-use crate::trace_file::spans::ReachingSpans;
 use crate::trace_file::time::SessionClock;
 use crate::trace_file::type_set::TypeSet;
 

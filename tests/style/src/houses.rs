@@ -193,7 +193,6 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/timeline/",
         &[
-            "small_keys",
             "processes",
             "viewer",
             "lanes",

@@ -1,0 +1,177 @@
+//! Finished spans: their ids and durations, and which of them reach beyond the page of their end.
+//!
+//! A ring that is walked from its end has a stack of the spans that are open there. At the end of each
+//! page this stack is kept ([`ReachingSpans`]), so that the records of the page can be placed when it is
+//! loaded, without the pages after it.
+
+use ringmark_format::schema::Shape;
+
+use crate::blocks::page::{Around, Page};
+use crate::blocks::walk::Record;
+use crate::trace_file::schema::{EventType, Schema};
+
+/// Marks span ids that no program gave: they are made of slot and number, unique within a process
+/// of up to 8 sessions of 4096 slots, and below 2^53.
+const MADE: u64 = 1 << 52;
+/// Bits of the number of a record in its slot. Three more say which session of its process it is of.
+const SEQ_BITS: u32 = 37;
+
+/// The id of a finished span: the value of its field with semantic SPAN_ID, or an id that is made
+/// of the record's session, slot and number.
+pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u64) -> u64 {
+    let given = ty
+        .span_id
+        .and_then(|f| ty.fields[f].number(payload))
+        .filter(|id| *id != 0);
+    given.unwrap_or_else(|| {
+        let seq = page.header.first_event.wrapping_add(index);
+        let member = u64::from(page.member & 7) << SEQ_BITS;
+        MADE | u64::from(page.header.slot & 0xFFF) << 40 | member | (seq & ((1 << SEQ_BITS) - 1))
+    })
+}
+
+/// The duration of a finished span in ticks, if the type has one.
+#[inline]
+pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
+    ty.fields[ty.duration?].number(payload)
+}
+
+/// A finished span, on the way back from its end to its start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reaching {
+    start: u64,
+    id: u64,
+    /// Number of the span around it that reaches as far; 0: there is none.
+    around: u32,
+}
+
+/// The finished spans of a session that reach from one page into an earlier one. Each names the one
+/// around it, so that the stacks of all pages share what they have in common.
+#[derive(Debug, Default)]
+pub(crate) struct ReachingSpans(Vec<Reaching>);
+
+/// The finished spans that are open at a place in a ring, which is walked from its end.
+pub(super) struct OpenSpans<'s> {
+    /// Those that reach beyond the page at hand.
+    reaching: &'s [Reaching],
+    /// Number of the innermost of them that is still open; 0: none is.
+    top: u32,
+    /// Those that end in the page at hand.
+    inner: Vec<(u64, u64)>,
+}
+
+impl<'s> OpenSpans<'s> {
+    pub(super) const fn new(reaching: &'s [Reaching], top: u32) -> Self {
+        Self {
+            reaching,
+            top,
+            inner: Vec::new(),
+        }
+    }
+
+    fn top(&self) -> Option<&'s Reaching> {
+        self.reaching.get((self.top as usize).checked_sub(1)?)
+    }
+
+    /// Id of the innermost; 0: there is none.
+    fn innermost(&self) -> u64 {
+        let inner = self.inner.last().map(|span| span.1);
+        inner.or(self.top().map(|span| span.id)).unwrap_or(0)
+    }
+
+    /// Drops the innermost spans that began after `start`: they overlap without nesting.
+    fn drop_later(&mut self, start: u64) {
+        while self.inner.pop_if(|span| span.0 > start).is_some() {}
+        if self.inner.is_empty() {
+            while let Some(span) = self.top().filter(|span| span.start > start) {
+                self.top = span.around;
+            }
+        }
+    }
+
+    /// The innermost open span around a record with this tick; 0: there is none. `span`: start and id
+    /// of the finished span that it is. That is put on the stack afterwards, so that it is not its own
+    /// parent.
+    pub(super) fn around(&mut self, tick: u64, span: Option<(u64, u64)>) -> u64 {
+        // A span that began after this record ended before what is still to be met.
+        self.drop_later(tick);
+        if let Some((start, _)) = span {
+            self.drop_later(start);
+        }
+        let parent = self.innermost();
+        self.inner.extend(span);
+        parent
+    }
+}
+
+impl ReachingSpans {
+    /// Walks a page from its end. `top`: the innermost span that reaches beyond it. Returns the
+    /// innermost one that reaches beyond the page before.
+    pub(super) fn take_page(
+        &mut self,
+        page: &Page,
+        bytes: &[u8],
+        schema: &Schema,
+        top: u32,
+    ) -> u32 {
+        let mut open = OpenSpans::new(&self.0, top);
+        let records: Vec<_> = page.records(bytes).collect();
+        for record in records.iter().rev() {
+            let span = finished(record, record.payload(bytes), page, schema);
+            open.around(record.tick, span);
+        }
+        let (inner, outer) = (open.inner, open.top);
+        self.push(inner, outer)
+    }
+
+    /// Adds spans that reach into earlier pages, the innermost last; returns its number.
+    fn push(&mut self, spans: Vec<(u64, u64)>, around: u32) -> u32 {
+        spans.into_iter().fold(around, |around, (start, id)| {
+            self.0.push(Reaching { start, id, around });
+            self.0.len() as u32
+        })
+    }
+
+    /// For each record of a page, by its index, the id of the innermost finished span around it; 0, or
+    /// no entry: there is none. `bytes`: those of the page, as they were loaded.
+    pub(crate) fn around(&self, page: &Page, bytes: &[u8], schema: &Schema) -> Vec<u64> {
+        let top = match &page.around {
+            Around::None => return Vec::new(),
+            Around::Thread(ids) => return ids.clone(),
+            Around::Ring(top) => *top,
+        };
+        let mut open = OpenSpans::new(&self.0, top);
+        let mut ids = Vec::new();
+        let records: Vec<_> = page.records(bytes).collect();
+        for record in records.iter().rev() {
+            let span = finished(record, record.payload(bytes), page, schema);
+            let id = open.around(record.tick, span);
+            put(&mut ids, page, record.index, id);
+        }
+        ids
+    }
+}
+
+/// Start and id of the finished span that a record is.
+pub(super) fn finished(
+    record: &Record,
+    payload: &[u8],
+    page: &Page,
+    schema: &Schema,
+) -> Option<(u64, u64)> {
+    let ty = schema.find(record.type_id);
+    let ty = ty.filter(|ty| ty.shape == Some(Shape::Span))?;
+    let start = record.tick.saturating_sub(duration_ticks(ty, payload)?);
+    Some((start, finished_id(ty, payload, page, record.index)))
+}
+
+/// Notes the id of the span around a record. A page without such ids has no list of them.
+pub(super) fn put(ids: &mut Vec<u64>, page: &Page, index: u64, id: u64) {
+    if id != 0 {
+        let reservations = page.summary.reservations() as usize;
+        ids.resize(reservations.max(ids.len()), 0);
+    }
+    if let Some(place) = ids.get_mut(index as usize) {
+        *place = id;
+    }
+}
