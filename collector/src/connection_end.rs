@@ -16,6 +16,8 @@ pub(crate) enum ConnectionEnd {
     Gone,
     /// The collector refused the connection, or a session of it.
     Refused(Refusal),
+    /// A block could not be stored for want of room. The connection may wait and store it later.
+    NoRoom(Refusal),
 }
 
 /// A refusal, with its reason for the streamer and for the collector's own notices.
@@ -57,11 +59,23 @@ impl ConnectionEnd {
         Self::refused(refusal::STORE, GivenUp { what, source })
     }
 
+    /// Refuses the connection because what was received could not be made durable: it must come
+    /// again, so the connection cannot wait.
+    pub(crate) fn not_durable(error: StoreError) -> Self {
+        Self::refused(refusal::STORE, error)
+    }
+
+    /// The refusal; `None`: the streamer is gone.
+    const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Gone => None,
+            Self::Refused(refusal) | Self::NoRoom(refusal) => Some(refusal),
+        }
+    }
+
     /// The message that tells the streamer; `None`: it is gone.
     pub(crate) fn message(&self) -> Option<Vec<u8>> {
-        let Self::Refused(refusal) = self else {
-            return None;
-        };
+        let refusal = self.refusal()?;
         let (code, why) = (refusal.code, refusal.why.to_string());
         Some(match refusal.session {
             Some(session) => messages::refused_session(session, code, &why),
@@ -71,10 +85,7 @@ impl ConnectionEnd {
 
     /// Why it was refused; `None`: it was not.
     pub(crate) fn why(&self) -> Option<String> {
-        match self {
-            Self::Gone => None,
-            Self::Refused(refusal) => Some(refusal.why.to_string()),
-        }
+        self.refusal().map(|refusal| refusal.why.to_string())
     }
 }
 
@@ -96,7 +107,11 @@ impl From<StoreError> for ConnectionEnd {
             StoreError::Foreign { session, .. } => (Some(*session), refusal::FOREIGN),
             StoreError::Protocol { session, .. } => (Some(*session), refusal::PROTOCOL),
         };
-        Self::Refused(Refusal {
+        let end = match error.is_for_want_of_room() {
+            true => Self::NoRoom,
+            false => Self::Refused,
+        };
+        end(Refusal {
             session,
             code,
             why: error.into(),

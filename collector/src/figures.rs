@@ -58,6 +58,8 @@ figures! {
     damaged_segments_total "counter" "Segments in which damage was found since the collector started.",
     damaged_removed_total "counter" "Copies of what was cut off segments, removed with their segments by retention.",
     store_bytes "gauge" "Bytes of all segments, looked at every 10 s or more often.",
+    free_bytes "gauge" "Bytes that are free on the store's file system.",
+    full "gauge" "1 while the store has no room: streamers wait and get no credit.",
     syncs_total "counter" "Calls that made segments durable.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",

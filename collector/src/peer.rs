@@ -19,12 +19,13 @@ use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES, refusal};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::Instant as TokioInstant;
+use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use crate::clock::now_ns;
 use crate::connection_context::ConnectionContext;
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::{ConnectionEnd, Refusal};
 use crate::figures::Figures;
 use crate::host_name::{NameTooLong, fits};
 use crate::hosts::Presence;
@@ -71,6 +72,8 @@ pub(crate) struct Peer {
     presence: Option<Presence>,
     /// Bytes of messages of unknown kinds that were skipped.
     skipped: u64,
+    /// Whether the store has room for more.
+    room: watch::Receiver<bool>,
 }
 
 impl Peer {
@@ -80,6 +83,7 @@ impl Peer {
             connection: Connection::new(accepted.bytes, context.clone()),
             sessions: Sessions::new(context.clone()),
             acks: Acks::default(),
+            room: context.store.room(),
             context,
             proved_hosts: accepted.proved_hosts,
             host: String::new(),
@@ -128,7 +132,8 @@ impl Peer {
         }
         self.host = self.admit(&hello)?;
         self.presence = Some(self.context.figures.hosts.welcome(&self.host));
-        let welcome = messages::welcome(self.context.store.id(), now_ns(), WINDOW);
+        let credit = self.acks.give_credit(*self.room.borrow_and_update());
+        let welcome = messages::welcome(self.context.store.id(), now_ns(), credit);
         self.connection.say(&welcome).await
     }
 
@@ -183,6 +188,9 @@ impl Peer {
                     false => self.begin_sync().await?,
                 },
                 synced = self.acks.ended() => self.acknowledge(synced?).await?,
+                _ = self.room.changed(), if self.acks.is_credit_due() => {
+                    self.acknowledge(self.acks.durable()).await?;
+                }
                 _ = draining.changed(), if !sent_drain => {}
             }
         }
@@ -194,7 +202,12 @@ impl Peer {
             return Ok(false);
         };
         self.connection.fill_block(&header).await?;
-        self.act(&header).await?;
+        loop {
+            match self.act(&header).await {
+                Err(ConnectionEnd::NoRoom(why)) => self.wait_for_room(why).await?,
+                acted => break acted?,
+            }
+        }
         self.connection.drop_front(&header);
         if header.kind < stream::kind::HELLO {
             // Only blocks of a dump have positions: messages need neither credit nor ACK.
@@ -204,6 +217,29 @@ impl Peer {
             self.count(|presence| presence.received(bytes));
         }
         Ok(true)
+    }
+
+    /// Waits until the store has room for the block at the buffer's front. What came before it is
+    /// acknowledged, and gives no credit.
+    ///
+    /// # Errors
+    /// The peer is gone, or the collector is about to end.
+    async fn wait_for_room(&mut self, why: Refusal) -> Result<(), ConnectionEnd> {
+        let (mut room, mut draining) = (self.room.clone(), self.context.draining.clone());
+        while !*room.borrow_and_update() {
+            if *draining.borrow_and_update() {
+                return Err(ConnectionEnd::Refused(why));
+            }
+            self.begin_sync().await?;
+            let ping_at = self.connection.ping_if_due().await?;
+            tokio::select! {
+                _ = room.changed() => {}
+                _ = draining.changed() => {}
+                synced = self.acks.ended() => self.acknowledge(synced?).await?,
+                () = sleep_until(ping_at) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Acts on the whole checked block at the buffer's front.
@@ -334,14 +370,16 @@ impl Peer {
         let context = self.context.clone();
         let sync = move || context.figures.disk_calls.count(|| make_durable(&session));
         let synced = spawn_blocking(sync).await;
-        Ok(synced.map_err(|error| ConnectionEnd::given_up("the sync", error))??)
+        let synced = synced.map_err(|error| ConnectionEnd::given_up("the sync", error))?;
+        synced.map_err(ConnectionEnd::not_durable)
     }
 
-    /// Tells the streamer how many bytes are durable, and gives credit for as many again.
+    /// Tells the streamer how many bytes are durable, and gives credit for as many again while the
+    /// store has room.
     async fn acknowledge(&mut self, durable: u64) -> Result<(), ConnectionEnd> {
         let new = self.acks.acknowledge(durable);
         self.count(|presence| presence.acknowledged(new));
-        let ack = messages::ack(durable, durable + WINDOW);
-        self.connection.say(&ack).await
+        let credit = self.acks.give_credit(*self.room.borrow());
+        self.connection.say(&messages::ack(durable, credit)).await
     }
 }

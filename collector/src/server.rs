@@ -23,6 +23,8 @@ use crate::store::{Store, StoreError, StoreOptions};
 const TIDY_EVERY_MAX: Duration = Duration::from_secs(10);
 /// Shortest such wait, whatever ages are configured.
 const TIDY_EVERY_MIN: Duration = Duration::from_millis(100);
+/// How often the collector looks whether the store has room.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Least memory for large blocks, in bytes: two of the largest fit.
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
@@ -176,6 +178,10 @@ impl Collector {
             self.tidy_every,
             self.notices.clone(),
         )));
+        tasks.push(tokio::spawn(look_for_room(
+            self.context.clone(),
+            self.notices.clone(),
+        )));
         stop.await;
         let _ = self.drain.send(true);
         let all_gone = self.connections.acquire_many(self.most);
@@ -271,6 +277,21 @@ async fn tidy(
             let _ = notices.send(notice);
         }
         pass_on_notices(&context.store, &notices);
+    }
+}
+
+/// Looks again and again whether the store has room.
+async fn look_for_room(context: Arc<ConnectionContext>, notices: mpsc::UnboundedSender<String>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let looking = context.clone();
+        let look = move || {
+            let calls = &looking.figures.disk_calls;
+            calls.count(|| looking.store.look_for_room())
+        };
+        if let Ok(Some(notice)) = tokio::task::spawn_blocking(look).await {
+            let _ = notices.send(notice);
+        }
     }
 }
 

@@ -165,6 +165,23 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     }
 }
 
+/// A figure of a collector as it is served at `HOST:PORT`.
+///
+/// # Panics
+/// When it is not.
+#[must_use]
+pub fn served_figure(place: &str, name: &str) -> u64 {
+    let mut asking = TcpStream::connect(place).expect("a connection");
+    let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    asking.write_all(request).expect("a request");
+    let mut answer = String::new();
+    let _ = asking.read_to_string(&mut answer).expect("an answer");
+    let line = format!("ringmark_collector_{name} ");
+    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
+    let figure = found.unwrap_or_else(|| panic!("{name}: {answer}"));
+    figure.parse().expect("a number")
+}
+
 /// Waits until a process listens at a unix socket: its name is there a moment before that.
 ///
 /// # Panics

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,7 +16,7 @@ use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
-use ringmark_tests::collecting::{Collecting, options, segments, stream};
+use ringmark_tests::collecting::{Collecting, options, segments, served_figure, stream};
 use ringmark_tests::delivery::{Delivery, number};
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::random::Random;
@@ -108,20 +106,6 @@ impl Scene {
     }
 }
 
-/// A figure as a collector serves it.
-fn figure(place: &str, name: &str) -> u64 {
-    let mut asking = TcpStream::connect(place).unwrap();
-    asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    let _ = asking.read_to_string(&mut answer).unwrap();
-    let line = format!("ringmark_collector_{name} ");
-    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
-    found
-        .unwrap_or_else(|| panic!("{name}: {answer}"))
-        .parse()
-        .unwrap()
-}
-
 /// A port that is free now, and most likely still is when it is used.
 fn port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -137,15 +121,15 @@ fn expect_removed(options: &str, removed: u64) -> Scene {
     let collector = scene.collector(&format!("{options} --metrics {metrics}"));
     let streamer = scene.streamer(&program);
     wait_until(LONG, "segments that were removed", || {
-        (figure(&metrics, "segments_removed_total") >= removed).then_some(())
+        (served_figure(&metrics, "segments_removed_total") >= removed).then_some(())
     });
-    let sample = || ["segments_total", "segments_removed_total"].map(|name| figure(&metrics, name));
+    let sample = || ["segments_total", "segments_removed_total"].map(|name| served_figure(&metrics, name));
     // All of it goes on during this.
     let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
         let (before, left) = (sample(), segments(&scene.store).len() as u64);
         (before == sample() && before[0] - before[1] == left).then_some(before)
     });
-    let bytes = figure(&metrics, "removed_bytes_total");
+    let bytes = served_figure(&metrics, "removed_bytes_total");
     println!("{options}: {begun} segments, {removed} of {bytes} bytes removed");
     assert!(bytes > 0);
     drop(collector.kill().unwrap());

@@ -21,6 +21,8 @@ const ACK_BYTES: u64 = 1 << 20;
 pub(super) struct Acks {
     received: u64,
     durable: u64,
+    /// The position up to which the streamer may send. It never moves back.
+    credit: u64,
     /// Sessions with bytes that are neither durable nor part of the sync under way.
     touched: Vec<Uuid>,
     syncing: Option<Syncing>,
@@ -103,8 +105,28 @@ impl Acks {
         let ended = (&mut under_way.task).await;
         let received = under_way.received;
         self.syncing = None;
-        ended.map_err(|error| ConnectionEnd::given_up("the sync", error))??;
+        let synced = ended.map_err(|error| ConnectionEnd::given_up("the sync", error))?;
+        synced.map_err(ConnectionEnd::not_durable)?;
         Ok(received)
+    }
+
+    /// Gives credit for as many bytes again as may be in flight, if the store has room for them;
+    /// returns the position up to which the streamer may send.
+    pub(super) fn give_credit(&mut self, has_room: bool) -> u64 {
+        if has_room {
+            self.credit = self.durable + WINDOW;
+        }
+        self.credit
+    }
+
+    /// Whether credit was withheld that could be given.
+    pub(super) const fn is_credit_due(&self) -> bool {
+        self.credit < self.durable + WINDOW
+    }
+
+    /// The durable position.
+    pub(super) const fn durable(&self) -> u64 {
+        self.durable
     }
 
     /// Moves the durable position; returns the bytes that became durable.
@@ -193,6 +215,19 @@ mod tests {
         let why = acks.ended().await.unwrap_err().why();
         assert!(why.is_some_and(|why| why.starts_with("/store: sync: ")));
         assert!(!acks.is_durable() && !acks.is_syncing());
+    }
+
+    #[test]
+    fn credit_is_given_while_there_is_room_and_never_taken_back() {
+        let mut acks = Acks::default();
+        assert_eq!((acks.give_credit(false), acks.is_credit_due()), (0, true));
+        assert_eq!(acks.give_credit(true), WINDOW);
+        acks.receive(100);
+        let _ = acks.acknowledge(100);
+        assert_eq!(acks.give_credit(false), WINDOW, "not taken back");
+        assert!(acks.is_credit_due());
+        assert_eq!(acks.give_credit(true), WINDOW + 100);
+        assert!(!acks.is_credit_due());
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(super) struct Sessions {
     open: HashMap<Uuid, SharedSession>,
     /// The last measurement of the host's clock, for sessions that are announced later.
     clock: Option<HostClock>,
+    /// Blocks of the present container that are stored, if it found no room as a whole.
+    stored_in_container: usize,
 }
 
 impl Sessions {
@@ -48,6 +50,7 @@ impl Sessions {
             context,
             open: HashMap::new(),
             clock: None,
+            stored_in_container: 0,
         }
     }
 
@@ -81,11 +84,11 @@ impl Sessions {
         let session = found
             .await
             .map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
-        self.open.insert(uuid, session.clone());
         if let Some(clock) = self.clock {
             let calls = &self.context.figures.disk_calls;
             calls.off_the_workers(|| lock(&session).add_clock(clock))?;
         }
+        self.open.insert(uuid, session.clone());
         self.check_share()?;
         Ok(session)
     }
@@ -145,17 +148,25 @@ impl Sessions {
     /// # Errors
     /// It is damaged, holds what no container may, or a session refuses a block.
     pub(super) fn store_container(
-        &self,
+        &mut self,
         whole: &[u8],
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
-        let calls = &self.context.figures.disk_calls;
-        calls.off_the_workers(|| self.store_blocks_in(whole, acks))
+        let context = self.context.clone();
+        let calls = &context.figures.disk_calls;
+        calls.off_the_workers(|| self.store_blocks_in(whole, acks))?;
+        self.stored_in_container = 0;
+        Ok(())
     }
 
-    fn store_blocks_in(&self, whole: &[u8], acks: &mut Acks) -> Result<(), ConnectionEnd> {
+    fn store_blocks_in(&mut self, whole: &[u8], acks: &mut Acks) -> Result<(), ConnectionEnd> {
         let mut reader = BlockReader::new("a container", whole);
+        let mut number = 0;
         while let Some(item) = reader.next_item() {
+            number += 1;
+            if number <= self.stored_in_container {
+                continue;
+            }
             let inner = match item {
                 Item::Block(inner) if is_stored(inner.header.kind) => inner,
                 Item::Block(inner) => match inner.header.kind {
@@ -177,20 +188,25 @@ impl Sessions {
                 ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
             written.map_err(ConnectionEnd::protocol)?;
             lock(session).add(&inner.header, inner.content, &block)?;
+            self.stored_in_container = number;
         }
         Ok(())
     }
 
-    /// Records a measurement of the host's clock in all open sessions.
+    /// Records a measurement of the host's clock in all open sessions. For want of room it is left
+    /// out: the next one comes soon.
     ///
     /// # Errors
     /// A measurement cannot be stored.
     pub(super) fn measured(&mut self, clock: HostClock) -> Result<(), ConnectionEnd> {
         self.clock = Some(clock);
-        self.context.figures.disk_calls.off_the_workers(|| {
+        let stored = self.context.figures.disk_calls.off_the_workers(|| {
             let mut sessions = self.open.values();
             sessions.try_for_each(|session| lock(session).add_clock(clock))
-        })?;
-        Ok(())
+        });
+        match stored {
+            Err(error) if !error.is_for_want_of_room() => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }

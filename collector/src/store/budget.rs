@@ -71,6 +71,11 @@ impl Charge {
         Ok(())
     }
 
+    /// Gives back all beyond this.
+    pub(super) fn shrink_to(&mut self, bytes: u64) {
+        self.shrink(self.bytes.saturating_sub(bytes));
+    }
+
     fn shrink(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.budget.figures.session_bytes.fetch_sub(bytes, Relaxed);

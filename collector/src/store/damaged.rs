@@ -46,12 +46,6 @@ impl StoreContext {
         ));
         Ok(())
     }
-
-    fn notice(&self, text: String) {
-        if let Some(notices) = self.notices.get() {
-            let _ = notices.send(text);
-        }
-    }
 }
 
 /// Whether the fault is that a file ends within a block: its writer was killed, which is no damage.

@@ -25,7 +25,7 @@ pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
         let mut session = lock(session);
         // If this fails, it is tried again before the session is found again.
         let _ = session.segments.fail(unsynced);
-        return synced;
+        return synced.map_err(|error| context.failed(error));
     }
     Figures::add(&context.figures.syncs_total, 1);
     Ok(())

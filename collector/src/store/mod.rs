@@ -14,7 +14,7 @@
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
 //! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
-//! `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
+//! `room`, whether there is any; `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
 
 mod budget;
 mod context;
@@ -28,6 +28,7 @@ mod options;
 mod positions;
 mod recover;
 mod retention;
+mod room;
 mod segment;
 mod segments;
 mod session;

@@ -120,11 +120,12 @@ impl StoredSession {
     }
 
     fn add_schema(&mut self, offset: u64, piece: &[u8], block: &[u8]) -> Result<bool, StoreError> {
+        let before = self.contents.remembered();
         let new = self.contents.admit_schema(offset, piece)?;
         if new.is_empty() {
             return Ok(false);
         }
-        self.append(block)?;
+        self.append_charged(block, before)?;
         self.contents.add_schema(new);
         Ok(true)
     }
@@ -144,8 +145,9 @@ impl StoredSession {
             Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
         }
+        let before = self.contents.remembered();
         self.contents.charge_slot(slot)?;
-        self.append(block)?;
+        self.append_charged(block, before)?;
         self.clocks.want();
         self.contents.note_page(header, slot, Before::Whole);
         Figures::add(&self.context.figures.pages_total, 1);
@@ -177,8 +179,19 @@ impl StoredSession {
 
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
         let (contents, clock) = (&self.contents, self.clocks.last());
-        self.segments.append(block, || {
+        let appended = self.segments.append(block, || {
             preamble(self.uuid, contents.session(), contents.schema(), clock)
-        })
+        });
+        appended.map_err(|error| self.context.failed(error))
+    }
+
+    /// Appends a block for which memory was charged since it was `charged`. The block may come
+    /// again, so what could not be written is not charged either.
+    fn append_charged(&mut self, block: &[u8], charged: u64) -> Result<(), StoreError> {
+        let appended = self.append(block);
+        if appended.is_err() {
+            self.contents.give_back_to(charged);
+        }
+        appended
     }
 }

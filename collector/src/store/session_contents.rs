@@ -56,6 +56,11 @@ impl SessionContents {
         self.charge.bytes()
     }
 
+    /// Gives memory back until it takes as much as before.
+    pub(super) fn give_back_to(&mut self, bytes: u64) {
+        self.charge.shrink_to(bytes);
+    }
+
     /// Charges what was read from the files of a session that was found again.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::store::{self as files, SegmentName};
 use ringmark_format::Uuid;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use super::budget::Budget;
 use super::context::StoreContext;
@@ -20,6 +21,7 @@ use super::identity::Identity;
 use super::known_session::check_content;
 use super::options::{StoreOptions, SyncMode};
 use super::retention::{Now, RetentionState};
+use super::room::Room;
 use super::session::{SharedSession, StoredSession};
 use super::session_directories::{self, SessionDirectories};
 use super::turns::Turns;
@@ -61,11 +63,13 @@ impl Store {
         let has_none = |segment: &PathBuf| !files::index_of(segment).exists();
         let unindexed = segments.into_iter().filter(has_none).collect();
         let budget = Budget::new(options.session_bytes, figures.clone());
+        let room = Room::new(figures.clone());
         Ok(Self {
             context: Arc::new(StoreContext {
                 options,
                 figures,
                 budget,
+                room,
                 unindexed: Mutex::new(unindexed),
                 damaged: Mutex::default(),
                 notices: OnceLock::new(),
@@ -113,8 +117,20 @@ impl Store {
         host: &str,
         content: &[u8],
     ) -> Result<SharedSession, StoreError> {
-        self.turns
-            .alone(uuid, || self.find_or_make(uuid, host, content))
+        let found = self
+            .turns
+            .alone(uuid, || self.find_or_make(uuid, host, content));
+        found.map_err(|error| self.context.failed(error))
+    }
+
+    /// Follows whether there is room for more.
+    pub(crate) fn room(&self) -> watch::Receiver<bool> {
+        self.context.room.follow()
+    }
+
+    /// Looks whether there is room for more; returns a notice if that changed.
+    pub(crate) fn look_for_room(&self) -> Option<String> {
+        self.context.room.look(&self.context.options)
     }
 
     fn find_or_make(

@@ -12,6 +12,7 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write;
 use ringmark_format::stream::{
     Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome, kind,
+    refusal,
 };
 use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
@@ -288,13 +289,29 @@ fn resume(message: &Message) -> io::Result<CollectorMessage> {
 pub(super) struct Refusal {
     /// The session; `None`: the connection.
     pub(super) session: Option<Uuid>,
+    /// See [`refusal`].
+    code: u32,
     why: String,
+}
+
+impl Refusal {
+    /// The refusal that an error of a connection carries.
+    pub(super) fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Whether the collector has no room or no time now: nothing is wrong with what was sent.
+    pub(super) const fn is_for_now(&self) -> bool {
+        matches!(self.code, refusal::STORE | refusal::BUSY)
+    }
 }
 
 /// The error for a REFUSED, with the collector's reason. Its bytes are escaped: they will be shown.
 fn refused(message: &Message) -> io::Error {
     let text = message.content.get(Refused::BYTES..).unwrap_or_default();
+    let code = read::<Refused>(&message.content).map_or(0, |refused| refused.code);
     let refusal = Refusal {
+        code,
         session: Some(Uuid(message.header.session)).filter(|session| *session != Uuid([0; 16])),
         why: String::from_utf8_lossy(text).escape_debug().to_string(),
     };

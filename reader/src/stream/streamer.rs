@@ -6,6 +6,7 @@
 //! has a thread of its own (`dialer.rs`): the rings must be looked after while a collector does not
 //! answer.
 
+mod backoff;
 mod dialer;
 mod disk;
 mod exchange;
@@ -52,7 +53,8 @@ pub struct StreamOptions {
     pub introduction: Introduction,
     /// How pages are packed on the wire.
     pub codec: Codec,
-    /// How long to wait before a collector is tried again; doubled each time, up to 5 s.
+    /// How long to wait before a collector is tried again; doubled each time, up to 5 s. After a
+    /// refusal for now, such as that of a full store, ten times as long, up to 60 s.
     pub retry: Duration,
     /// How often what is committed in open pages is sent. A page that fills sooner is sent when it
     /// is sealed.

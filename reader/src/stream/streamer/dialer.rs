@@ -2,7 +2,7 @@
 //!
 //! A collector may take seconds to answer, or never answer. So a thread makes the connection, and
 //! the streamer looks after the rings until the thread is done. The wait between two attempts
-//! doubles up to a limit, with some noise: streamers that were cut off together come back one by
+//! follows the `backoff`, with some noise: streamers that were cut off together come back one by
 //! one.
 
 use std::io;
@@ -10,13 +10,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::backoff::{Backoff, Ended};
 use crate::stream::address::Address;
-use crate::stream::connection::{Connection, Introduction};
+use crate::stream::connection::{Connection, Introduction, Refusal};
 use crate::stream::credentials::Credentials;
 use crate::stream::wire::Wire;
 
-/// Longest wait between two attempts.
-const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How often the same reason for failing is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
@@ -27,10 +26,7 @@ pub(super) struct Dialer {
     credentials: Option<Credentials>,
     /// An attempt under way.
     attempt: Option<Receiver<io::Result<Connection>>>,
-    /// Wait after the first failed attempt.
-    first_wait: Duration,
-    /// Wait after the next failed attempt.
-    wait: Duration,
+    backoff: Backoff,
     /// When the next attempt may begin.
     next_at: Instant,
     reported: Option<Report>,
@@ -55,8 +51,7 @@ impl Dialer {
             introduction,
             credentials,
             attempt: None,
-            first_wait,
-            wait: first_wait,
+            backoff: Backoff::new(first_wait),
             next_at: Instant::now(),
             reported: None,
         }
@@ -79,15 +74,29 @@ impl Dialer {
         self.attempt = None;
         match opened {
             Ok(connection) => {
-                notices.push(format!("{}: connected", self.to));
-                self.wait = self.first_wait;
-                self.reported = None;
+                // After trouble that was reported it must take pages first.
+                if self.reported.is_none() {
+                    notices.push(self.connected());
+                }
                 Some(connection)
             }
             Err(error) => {
                 self.try_later(&error, notices);
                 None
             }
+        }
+    }
+
+    fn connected(&self) -> String {
+        format!("{}: connected", self.to)
+    }
+
+    /// Takes note that the connection works: the collector took pages for good, or greeted long
+    /// ago. It has `lasted` so long.
+    pub(super) fn progressed(&mut self, lasted: Duration, notices: &mut Vec<String>) {
+        self.backoff.progressed(lasted);
+        if self.reported.take().is_some() {
+            notices.push(self.connected());
         }
     }
 
@@ -112,10 +121,14 @@ impl Dialer {
     /// Schedules the next attempt after a failure, and reports its reason if that is new.
     pub(super) fn try_later(&mut self, error: &io::Error, notices: &mut Vec<String>) {
         let reason = error.to_string();
+        let ended = match Refusal::of(error).is_some_and(Refusal::is_for_now) {
+            true => Ended::RefusedForNow,
+            false => Ended::Lost,
+        };
         let is_known =
             |report: &Report| report.reason == reason && report.at.elapsed() < REPORT_EVERY;
         if !self.reported.as_ref().is_some_and(is_known) {
-            let most = RETRY_MAX.as_secs();
+            let most = ended.longest().as_secs();
             notices.push(format!(
                 "{}: {reason}; tried again, every {most} s in the end",
                 self.to
@@ -123,8 +136,7 @@ impl Dialer {
             let at = Instant::now();
             self.reported = Some(Report { reason, at });
         }
-        self.next_at = Instant::now() + jittered(self.wait);
-        self.wait = (self.wait * 2).min(RETRY_MAX);
+        self.next_at = Instant::now() + jittered(self.backoff.next(ended));
     }
 }
 
@@ -160,7 +172,11 @@ mod tests {
         for _ in 0..10 {
             dialer.try_later(&refused, &mut notices);
         }
-        assert_eq!((notices.len(), dialer.wait), (1, RETRY_MAX));
+        let longest = Ended::Lost.longest();
+        assert_eq!(
+            (notices.len(), dialer.backoff.next(Ended::Lost)),
+            (1, longest)
+        );
         dialer.try_later(&io::ErrorKind::TimedOut.into(), &mut notices);
         assert_eq!(notices.len(), 2, "another reason");
     }

@@ -54,7 +54,9 @@ impl Streamer {
             let fullest = drain.map(|drain| drain.fullest());
             self.pace.saw(fullest.unwrap_or_default());
             self.link.is_stalled |= !passed.done;
-            index += usize::from(passed.done || self.spill_pages(index, None));
+            // A collector without room gives no credit, and answers no SESSION.
+            let goes_on = passed.done && !self.is_announced(index);
+            index += usize::from(goes_on || self.spill_pages(index, None));
             self.hear()?;
         }
         if self.schedule.are_counters_due() {
@@ -64,6 +66,12 @@ impl Streamer {
             }
         }
         Ok(())
+    }
+
+    /// Whether a session waits for RESUME.
+    fn is_announced(&self, index: usize) -> bool {
+        let session = self.sessions.get(index);
+        session.is_some_and(|session| session.stage == Stage::Announced)
     }
 
     /// Has a session act on the connection. `None`: its ring file failed, and it was dropped.
@@ -146,6 +154,7 @@ impl Streamer {
     fn release(&mut self) {
         let durable = self.link.durable();
         while let Some(batch) = self.link.in_flight.next_durable(durable) {
+            self.link.has_moved = true;
             if let Some(session) = self.session(batch.session)
                 && let Err(error) = session.release(&batch.release)
             {
@@ -193,12 +202,11 @@ impl Streamer {
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.distrust();
         }
-        self.done.sent += self.link.close();
+        self.done.sent += self.link.close(&mut self.notices);
         self.sessions
             .iter_mut()
             .for_each(StreamedSession::begin_again);
-        let refusal = error.get_ref().and_then(|e| e.downcast_ref::<Refusal>());
-        if let Some(session) = refusal.and_then(|refusal| refusal.session) {
+        if let Some(session) = Refusal::of(error).and_then(|refusal| refusal.session) {
             self.part_with(session);
         }
         self.link.try_later(error, &mut self.notices);

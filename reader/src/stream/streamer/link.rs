@@ -19,7 +19,14 @@ pub(super) struct CollectorLink {
     pub(super) is_stalled: bool,
     /// When the collector announced that it will close.
     pub(super) parting: Option<Instant>,
+    /// Since when there has been a connection; of no meaning while there is none.
+    connected_since: Instant,
+    /// The collector took pages for good since this was last asked.
+    pub(super) has_moved: bool,
 }
+
+/// How long an idle connection lasts before it counts as one that works.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
 impl CollectorLink {
     /// A link without a connection yet.
@@ -31,16 +38,28 @@ impl CollectorLink {
             away_since: Instant::now(),
             is_stalled: false,
             parting: None,
+            connected_since: Instant::now(),
+            has_moved: false,
         }
     }
 
     /// Has the dialer make a connection, if there is none. Returns whether one was made now.
     pub(super) fn connect(&mut self, notices: &mut Vec<String>) -> bool {
         if self.connection.is_some() {
+            self.note_progress(notices);
             return false;
         }
         self.connection = self.dialer.poll(notices);
+        self.connected_since = Instant::now();
         self.connection.is_some()
+    }
+
+    /// Has the dialer begin its waits anew if the connection works.
+    fn note_progress(&mut self, notices: &mut Vec<String>) {
+        let lasted = self.connected_since.elapsed();
+        if std::mem::take(&mut self.has_moved) || lasted >= SETTLED_AFTER {
+            self.dialer.progressed(lasted, notices);
+        }
     }
 
     /// For how long there has been no collector; `None`: there is one.
@@ -60,7 +79,10 @@ impl CollectorLink {
     }
 
     /// Closes the connection and returns the bytes that were sent on it.
-    pub(super) fn close(&mut self) -> u64 {
+    pub(super) fn close(&mut self, notices: &mut Vec<String>) -> u64 {
+        if self.connection.is_some() {
+            self.note_progress(notices);
+        }
         (self.is_stalled, self.parting) = (false, None);
         self.in_flight = InFlight::default();
         let Some(connection) = self.connection.take() else {

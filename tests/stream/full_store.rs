@@ -1,0 +1,156 @@
+//! Promise: a full store costs its streamers time and nothing else. They stay connected, send nothing in vain, and
+//! everything is there once after room was made.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ringmark_reader::Selection;
+use ringmark_reader::stream::{Address, StreamFigures};
+use ringmark_tests::collecting::{
+    served_figure, segments, stream_options, stream_with, wait_for_listener,
+};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::recording::decode;
+use ringmark_tests::{Running, binary, is_long, require_namespaces, run, wait_until};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const LONG: Duration = Duration::from_secs(300);
+/// Events of each of two threads, of somewhat more than 1 KB each.
+const EVENTS: u64 = 600;
+
+/// A collector whose store is a small file system of its own.
+struct Scene {
+    fixture: Fixture,
+    collector: Running,
+    socket: PathBuf,
+    metrics: String,
+}
+
+impl Scene {
+    fn start(mebibytes: usize) -> Self {
+        let fixture = Fixture::new("full-store");
+        let socket = fixture.path("socket");
+        fs::create_dir(fixture.path("store")).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let metrics = free.local_addr().unwrap().to_string();
+        drop(free);
+        let mount = format!(
+            "mount -t tmpfs -o size={mebibytes}m,mode=0700 ringmark-test \"$STORE\"; exec \"$@\""
+        );
+        let mut command = fixture.command("unshare");
+        command.args(["--mount", "sh", "-euc", &mount, "sh"]);
+        command.env("STORE", fixture.path("store"));
+        let listen = format!("unix://{}", socket.display());
+        command.arg(binary::path()).args(["collect", "--listen", &listen]);
+        command.args(["--metrics", &metrics, "--store"]);
+        command.arg(fixture.path("store"));
+        let collector = Running::start(&mut command).unwrap();
+        wait_for_listener(&socket);
+        Self {
+            fixture,
+            collector,
+            socket,
+            metrics,
+        }
+    }
+
+    /// The store, as the collector sees it.
+    fn store(&self) -> PathBuf {
+        let root = format!("/proc/{}/root", self.collector.id());
+        let store = self.fixture.path("store");
+        PathBuf::from(root).join(store.strip_prefix("/").unwrap())
+    }
+
+    fn figure(&self, name: &str) -> u64 {
+        served_figure(&self.metrics, name)
+    }
+
+    fn make_room(&self, mebibytes: usize) {
+        let mut command = self.fixture.command("nsenter");
+        command.arg(format!("--mount=/proc/{}/ns/mnt", self.collector.id()));
+        let size = format!("remount,size={mebibytes}m");
+        command.args(["mount", "-o", &size]);
+        let done = run(command.arg(self.fixture.path("store")), SOON);
+        let _ = done.unwrap().expect_code(0);
+    }
+
+    /// Sessions of programs that have ended. The rings of every second one were too small, so it
+    /// counts events as lost.
+    fn sessions(&self, count: usize) -> Vec<PathBuf> {
+        for number in 0..count {
+            let ring = ["2M", "128K"][number % 2];
+            let ringmark = format!("mode=discard,ring={ring},page=16K,session=8M,keep=always");
+            let arguments = format!("2 {EVENTS} bulk=1000");
+            let program = self.fixture.start(EMIT, &ringmark, &arguments);
+            let _ = program.finish(SOON).expect_code(0);
+        }
+        self.fixture.ring_files()
+    }
+
+    fn stream(&self, number: usize, ring_file: PathBuf) -> JoinHandle<StreamFigures> {
+        let to = Address::Unix(self.socket.clone());
+        let mut options = stream_options(Selection::Path(ring_file), to);
+        options.introduction.host = format!("host-{number}");
+        options.retry = Duration::from_millis(100);
+        thread::spawn(move || stream_with(options))
+    }
+}
+
+/// Each ring's events are there or counted, whatever session they are of.
+fn expect_all(store: &std::path::Path, sessions: usize) {
+    let dump = decode(&segments(store));
+    assert_eq!((dump.conflicts, dump.damage.len()), (0, 0));
+    let account = Delivery::of(&dump);
+    account.expect_no_errors();
+    let rings: Vec<u64> = account.rings.values().map(|ring| ring.emitted()).collect();
+    assert_eq!(rings, vec![EVENTS; 2 * sessions]);
+    println!("{} delivered, {} counted", account.delivered(), account.lost());
+    assert!(account.lost() > 0, "the small rings lost something");
+}
+
+#[test]
+fn a_full_store_is_waited_for() {
+    if !require_namespaces(&["unshare", "mount", "nsenter"]) {
+        return;
+    }
+    let (count, size, wait) = match is_long() {
+        true => (50, 12, Duration::from_secs(120)),
+        false => (6, 2, Duration::from_secs(4)),
+    };
+    let scene = Scene::start(size);
+    let mut files = scene.sessions(count);
+    let late = files.split_off(count / 2);
+    let mut streaming = Vec::new();
+    for file in files {
+        streaming.push(scene.stream(streaming.len(), file));
+    }
+    wait_until(LONG, "a full store", || {
+        (scene.figure("full") == 1).then_some(())
+    });
+    // These come to a store that is full.
+    for file in late {
+        streaming.push(scene.stream(streaming.len(), file));
+    }
+    wait_until(LONG, "all connections", || {
+        (scene.figure("connections") == count as u64).then_some(())
+    });
+    thread::sleep(wait);
+    assert_eq!(scene.figure("full"), 1);
+    assert!(streaming.iter().all(|s| !s.is_finished()), "room was found");
+    scene.make_room(4 * count);
+    let ended: Vec<_> = streaming.into_iter().map(|s| s.join().unwrap()).collect();
+    let sent: u64 = ended.iter().map(|figures| figures.sent).sum();
+    let connections: u64 = ended.iter().map(|figures| figures.connections).sum();
+    let store = scene.store();
+    let files = segments(&store).into_iter();
+    let stored: u64 = files.map(|file| fs::metadata(file).unwrap().len()).sum();
+    println!("{count} streamers waited {wait:?}: {connections} connections, {sent} bytes sent, {stored} stored");
+    assert_eq!(connections, count as u64, "none came again");
+    assert!(sent * 10 <= stored * 11, "{sent} sent for {stored} stored");
+    expect_all(&store, count);
+    drop(scene.collector.kill().unwrap());
+}
