@@ -1,6 +1,8 @@
-//! Memory for large blocks that are being received: one pool for all connections.
+//! Memory for large blocks that are being received: one pool for all connections, of which no host
+//! takes more than its share.
 //!
-//! It is given in the order of asking. A peer that sends slowly could hold memory that others need,
+//! A host that asks for more than its share waits for itself. The rest is given in the order of
+//! asking. A peer that sends slowly could hold memory that others need,
 //! so while connections wait, a block must come at a least speed.
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::figures::Figures;
+use crate::host_shares::HostShare;
 
 /// How long a block may take whatever its size.
 const GRACE: Duration = Duration::from_secs(1);
@@ -30,6 +33,7 @@ pub(crate) struct BlockMemory {
 #[derive(Debug)]
 pub(crate) struct TakenMemory {
     permit: OwnedSemaphorePermit,
+    _of_host: OwnedSemaphorePermit,
     since: Instant,
     figures: Arc<Figures>,
 }
@@ -53,9 +57,10 @@ impl BlockMemory {
         }
     }
 
-    /// Waits for `bytes`. `None`: the pool never has as many.
-    pub(crate) async fn take(&self, bytes: usize) -> Option<TakenMemory> {
+    /// Waits for `bytes` of a host's share. `None`: neither that nor the pool ever has as many.
+    pub(crate) async fn take(&self, host: &HostShare, bytes: usize) -> Option<TakenMemory> {
         let wanted = u32::try_from(bytes).ok()?;
+        let of_host = host.memory.clone().acquire_many_owned(wanted).await.ok()?;
         self.waiting.fetch_add(1, Relaxed);
         let waits = Waits(&self.waiting);
         let permit = self.free.clone().acquire_many_owned(wanted).await.ok()?;
@@ -63,6 +68,7 @@ impl BlockMemory {
         Figures::add(&self.figures.memory_bytes, bytes as u64);
         Some(TakenMemory {
             permit,
+            _of_host: of_host,
             since: Instant::now(),
             figures: self.figures.clone(),
         })

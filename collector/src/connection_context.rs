@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::block_memory::BlockMemory;
 use crate::figures::Figures;
+use crate::host_shares::HostShares;
 use crate::store::Store;
 
 /// The collector as its connections see it.
@@ -18,6 +19,9 @@ pub(crate) struct ConnectionContext {
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
     pub(crate) memory: BlockMemory,
+    /// One permit for each connection of a proved host.
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) shares: HostShares,
     /// Whether the collector is about to end: connections then send DRAIN.
     pub(crate) draining: watch::Receiver<bool>,
 }

@@ -83,6 +83,11 @@ impl ConnectionEnd {
         })
     }
 
+    /// The code of the refusal; `None`: it was not refused.
+    pub(crate) fn code(&self) -> Option<u32> {
+        self.refusal().map(|refusal| refusal.code)
+    }
+
     /// Why it was refused; `None`: it was not.
     pub(crate) fn why(&self) -> Option<String> {
         self.refusal().map(|refusal| refusal.why.to_string())
@@ -103,7 +108,7 @@ impl From<StoreError> for ConnectionEnd {
             StoreError::Io { .. } | StoreError::Taken { .. } | StoreError::NotOurs { .. } => {
                 (None, refusal::STORE)
             }
-            StoreError::Full { .. } => (None, refusal::BUSY),
+            StoreError::Full { .. } | StoreError::HostFull { .. } => (None, refusal::BUSY),
             StoreError::Foreign { session, .. } => (Some(*session), refusal::FOREIGN),
             StoreError::Protocol { session, .. } => (Some(*session), refusal::PROTOCOL),
         };

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use crate::disk_calls::DiskCalls;
 use crate::hosts::Hosts;
+use crate::refusals::Refusals;
 
 macro_rules! figures {
     ($($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*) => {
@@ -14,6 +16,7 @@ macro_rules! figures {
             $($(#[$meta])* pub(crate) $name: AtomicU64,)*
             pub(crate) hosts: Hosts,
             pub(crate) disk_calls: DiskCalls,
+            pub(crate) refusals: Refusals,
         }
 
         impl Figures {
@@ -27,6 +30,8 @@ macro_rules! figures {
                     let value = self.$name.load(Relaxed);
                     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {value}", $help, $kind);
                 )*
+                text.push_str(BUILD_INFO);
+                text.push_str(&self.refusals.text());
                 text.push_str(&self.hosts.text());
                 text
             }
@@ -44,6 +49,8 @@ macro_rules! figures {
 figures! {
     connections "gauge" "Connections open now.",
     connections_total "counter" "Connections accepted.",
+    unproved "gauge" "Connections that have not proved which host they are of.",
+    evicted_total "counter" "Connections that had proved nothing and made way for others.",
     refused_total "counter" "Connections refused or ended for what they said.",
     received_bytes_total "counter" "Bytes of blocks received.",
     stored_bytes_total "counter" "Bytes of blocks appended to segments.",
@@ -61,20 +68,59 @@ figures! {
     free_bytes "gauge" "Bytes that are free on the store's file system.",
     full "gauge" "1 while the store has no room: streamers wait and get no credit.",
     syncs_total "counter" "Calls that made segments durable.",
+    sync_microseconds_total "counter" "Time that these calls took, in microseconds.",
+    writes_total "counter" "Blocks written to segments.",
+    write_microseconds_total "counter" "Time that writing them took, in microseconds.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
+    draining "gauge" "1 while the collector is about to end.",
     disk_wait_seconds "gauge" "Age of the oldest call to the disk that has not returned.",
 }
+
+/// Longest call to the disk of a collector that is healthy.
+pub(crate) const HEALTHY_WITHIN: Duration = Duration::from_secs(10);
+
+/// The version that serves them.
+const BUILD_INFO: &str = concat!(
+    "# HELP ringmark_collector_build_info The version of the collector, as a label; always 1.\n",
+    "# TYPE ringmark_collector_build_info gauge\n",
+    "ringmark_collector_build_info{version=\"",
+    env!("CARGO_PKG_VERSION"),
+    "\"} 1\n"
+);
 
 impl Figures {
     /// Sets what changes by itself.
     fn look(&self) {
-        Self::set(&self.disk_wait_seconds, self.disk_calls.longest().as_secs());
+        Self::set(&self.disk_wait_seconds, self.disk_wait().as_secs());
+    }
+
+    /// For how long the oldest call to the disk has not returned; 0: none is under way.
+    #[must_use]
+    pub fn disk_wait(&self) -> Duration {
+        self.disk_calls.longest()
+    }
+
+    /// Why the collector takes nothing in now; `None`: it does.
+    pub(crate) fn not_ready(&self) -> Option<&'static str> {
+        let is_set = |gauge: &AtomicU64| gauge.load(Relaxed) != 0;
+        match () {
+            () if is_set(&self.draining) => Some("it is about to end"),
+            () if is_set(&self.full) => Some("the store has no room"),
+            () if self.disk_wait() > HEALTHY_WITHIN => Some("a call to the disk hangs"),
+            () => None,
+        }
     }
 
     /// Adds to a counter, or to a gauge of what is there now.
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
+    }
+
+    /// Adds the time since `begun` to a counter of microseconds.
+    pub(crate) fn add_time(counter: &AtomicU64, begun: Instant) {
+        let micros = u64::try_from(begun.elapsed().as_micros());
+        Self::add(counter, micros.unwrap_or(u64::MAX));
     }
 
     /// Sets a gauge.

@@ -41,9 +41,25 @@ pub(crate) fn safe(text: &str) -> String {
     }
 }
 
+/// The beginning of a name, for messages: a peer must not fill the log with it.
+pub(crate) fn short(name: &str) -> String {
+    const SHOWN: usize = 80;
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_name_is_shown_in_part() {
+        assert_eq!(short("web-1"), "web-1");
+        let shown = short(&"ü".repeat(5000));
+        assert_eq!(shown, format!("{}…", "ü".repeat(80)));
+    }
 
     #[test]
     fn a_peer_cannot_leave_the_store() {

@@ -5,13 +5,17 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use crate::clock::now_ns;
 use crate::host_name::safe;
 use crate::mutex::lock;
 
-/// Most hosts with figures of their own: further ones are counted together, under an empty name.
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Most hosts with figures of their own. The one that was gone longest makes way for a new one;
+/// while all are there, further ones are counted together, under an empty name.
 const HOSTS_MAX: usize = 4096;
 
-/// All hosts that were welcomed since the collector started, by name.
+/// Hosts that were welcomed since the collector started, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts(Mutex<BTreeMap<String, Arc<Host>>>);
 
@@ -21,6 +25,16 @@ struct Host {
     connections: AtomicU64,
     received_bytes: AtomicU64,
     durable_bytes: AtomicU64,
+    /// When it was heard last, ns since 1970.
+    seen_ns: AtomicU64,
+}
+
+/// Whether a host has proved its name. Those that have not are counted together, under an empty
+/// name: strangers must not choose what monitoring stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    Proved,
+    Missing,
 }
 
 /// A connection of a host; counted until this is dropped.
@@ -28,22 +42,22 @@ pub(crate) struct Presence(Arc<Host>);
 
 impl Hosts {
     /// Counts a connection of this host.
-    pub(crate) fn welcome(&self, host: &str) -> Presence {
-        // The name of its directory in the store has no character that would end the label.
-        let mut name = safe(host);
+    pub(crate) fn welcome(&self, host: &str, proof: Proof) -> Presence {
         let mut hosts = lock(&self.0);
-        if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&name) {
-            name.clear();
-        }
-        let host = hosts.entry(name).or_default().clone();
+        // The name of its directory in the store has no character that would end the label.
+        let name = Some(safe(host)).filter(|name| {
+            proof == Proof::Proved && (hosts.contains_key(name) || make_room(&mut hosts))
+        });
+        let host = hosts.entry(name.unwrap_or_default()).or_default().clone();
         host.connections.fetch_add(1, Relaxed);
+        host.seen_ns.store(now_ns(), Relaxed);
         Presence(host)
     }
 
     /// All of them in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         type Of = fn(&Host) -> &AtomicU64;
-        let figures: [(&str, &str, &str, Of); 3] = [
+        let figures: [(&str, &str, &str, Of); 4] = [
             (
                 "connections",
                 "gauge",
@@ -62,13 +76,22 @@ impl Hosts {
                 "Bytes of blocks from the host acknowledged as durable.",
                 |h| &h.durable_bytes,
             ),
+            (
+                "seen_timestamp_seconds",
+                "gauge",
+                "When something came from the host last, in seconds since 1970.",
+                |h| &h.seen_ns,
+            ),
         ];
         let (hosts, mut text) = (lock(&self.0), String::new());
         for (name, kind, help, of) in figures {
             let name = format!("ringmark_collector_host_{name}");
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
             for (host, figures) in hosts.iter() {
-                let value = of(figures).load(Relaxed);
+                let mut value = of(figures).load(Relaxed);
+                if name.ends_with("_seconds") {
+                    value /= NS_PER_S;
+                }
                 let _ = writeln!(text, "{name}{{host=\"{host}\"}} {value}");
             }
         }
@@ -76,10 +99,23 @@ impl Hosts {
     }
 }
 
+/// Makes room for a new host; returns whether there is any.
+fn make_room(hosts: &mut BTreeMap<String, Arc<Host>>) -> bool {
+    if hosts.len() < HOSTS_MAX {
+        return true;
+    }
+    let is_gone = |host: &Host| host.connections.load(Relaxed) == 0;
+    let gone = hosts.iter().filter(|(_, host)| is_gone(host));
+    let longest = gone.min_by_key(|(_, host)| host.seen_ns.load(Relaxed));
+    let name = longest.map(|(name, _)| name.clone());
+    name.is_some_and(|name| hosts.remove(&name).is_some())
+}
+
 impl Presence {
     /// Counts bytes of blocks that were received.
     pub(crate) fn received(&self, bytes: u64) {
         self.0.received_bytes.fetch_add(bytes, Relaxed);
+        self.0.seen_ns.store(now_ns(), Relaxed);
     }
 
     /// Counts bytes that were acknowledged as durable.
@@ -101,7 +137,8 @@ mod tests {
     #[test]
     fn a_host_is_counted_over_its_connections() {
         let hosts = Hosts::default();
-        let (first, second) = (hosts.welcome("web-1"), hosts.welcome("web-1"));
+        let welcome = || hosts.welcome("web-1", Proof::Proved);
+        let (first, second) = (welcome(), welcome());
         first.received(5);
         second.received(6);
         second.acknowledged(4);
@@ -115,17 +152,34 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+        let seen = text.lines().rev().find_map(|line| line.split_once("} "));
+        let seen: u64 = seen.unwrap().1.parse().unwrap();
+        assert!(now_ns() / NS_PER_S - seen < 100, "{text}");
     }
 
     #[test]
-    fn hosts_cannot_take_all_memory_nor_break_the_text() {
+    fn strangers_choose_no_names() {
         let hosts = Hosts::default();
-        for number in 0..HOSTS_MAX + 100 {
-            drop(hosts.welcome(&format!("a\"}}\n{number}")));
-        }
+        let _first = hosts.welcome("a\"}}\n1", Proof::Missing);
+        let _second = hosts.welcome("web-1", Proof::Missing);
         let text = hosts.text();
-        assert_eq!(text.lines().count(), 3 * (2 + HOSTS_MAX + 1));
-        assert!(text.contains("{host=\"a___0\"} 0"));
-        assert!(text.contains("{host=\"\"} 0"));
+        assert!(text.contains("connections{host=\"\"} 2\n"), "{text}");
+        assert!(!text.contains("web-1"));
+    }
+
+    #[test]
+    fn hosts_cannot_take_all_memory_and_the_one_gone_longest_makes_way() {
+        let hosts = Hosts::default();
+        let welcome = |number: usize| hosts.welcome(&format!("a\"}}\n{number}"), Proof::Proved);
+        drop(welcome(0));
+        let there: Vec<_> = (1..HOSTS_MAX).map(welcome).collect();
+        let _new = welcome(HOSTS_MAX);
+        let _one_more = welcome(HOSTS_MAX + 1);
+        let text = hosts.text();
+        assert_eq!(text.lines().count(), 4 * (2 + HOSTS_MAX + 1));
+        assert!(!text.contains("{host=\"a___0\"}"));
+        assert!(text.contains(&format!("{{host=\"a___{HOSTS_MAX}\"}} 1")));
+        assert!(text.contains("{host=\"\"} 1"));
+        drop(there);
     }
 }

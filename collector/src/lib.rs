@@ -9,8 +9,10 @@
 //! 4. `peer` again: the segments are synced, and what is durable is acknowledged. Only then the
 //!    streamer releases the pages.
 //!
-//! `server` runs all connections and ends them; `connection_end` and `messages` have what is said
-//! to a streamer, `figures` and `hosts` what `metrics` serves. Whatever may wait for the disk goes
+//! `server` runs all connections and ends them. What has not proved which host it is of waits in the
+//! `unproved` pool; then `host_shares` bound what each host takes. `connection_end` and `messages`
+//! have what is said to a streamer, `notice` what the operator is told, `figures` and `hosts` what
+//! `metrics` serves. Whatever may wait for the disk goes
 //! through `disk_calls`. The protocol is in section 18 of the
 //! specification.
 #![forbid(unsafe_code)]
@@ -24,18 +26,24 @@ mod disk_calls;
 mod figures;
 mod host_clock;
 mod host_name;
+mod host_shares;
 mod hosts;
 mod incoming_block;
 mod listen;
 mod messages;
 mod metrics;
 mod mutex;
+mod notice;
 mod peer;
+mod refusals;
 mod server;
 #[doc(hidden)]
 pub mod socketless_collector;
 pub mod store;
 mod unix_socket;
+mod unproved;
 
 pub use figures::Figures;
+pub use host_shares::HostLimits;
+pub use notice::{Notice, Origin, Severity};
 pub use server::{Collector, CollectorError, CollectorOptions};

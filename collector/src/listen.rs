@@ -4,18 +4,20 @@
 //! for a token.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials, explain, hosts_of};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
 use crate::connection_end::ConnectionEnd;
 use crate::messages;
+use crate::notice::Origin;
 use crate::unix_socket::NamedSocket;
 
 /// How long the collector reads what a refused peer still sends. Closing at once would reset the
@@ -67,44 +69,77 @@ impl Listener {
 
     /// Waits for the next connection.
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
-        let (incoming, from) = match self {
+        match self {
             Self::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                (Incoming::Plain(Box::new(stream)), from.to_string())
+                Ok(Accepted::over_ip(Incoming::Tcp(stream), from))
             }
             Self::Tls(listener, acceptor) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                (Incoming::Tls(stream, acceptor.clone()), from.to_string())
+                let incoming = Incoming::Tls(stream, acceptor.clone());
+                Ok(Accepted::over_ip(incoming, from))
             }
-            Self::Unix(socket) => {
-                let plain = Incoming::Plain(Box::new(socket.accept().await?));
-                (plain, socket.path().display().to_string())
-            }
-        };
-        Ok(Accepted { incoming, from })
+            Self::Unix(socket) => Ok(Accepted {
+                incoming: Incoming::Unix(socket.accept().await?),
+                address: None,
+                from: socket.path().display().to_string(),
+            }),
+        }
     }
 }
 
 /// A connection that was accepted.
 pub(crate) struct Accepted {
     pub(crate) incoming: Incoming,
+    /// Where it comes from; `None`: a unix socket.
+    pub(crate) address: Option<IpAddr>,
     /// Where it comes from, for messages.
     pub(crate) from: String,
 }
 
+impl Accepted {
+    /// The peer, for a notice about a refusal with this code.
+    pub(crate) fn origin(&self, code: u32) -> Origin {
+        Origin {
+            address: self.address,
+            shown: self.from.clone(),
+            code,
+        }
+    }
+
+    fn over_ip(incoming: Incoming, from: SocketAddr) -> Self {
+        Self {
+            incoming,
+            address: Some(from.ip()),
+            from: from.to_string(),
+        }
+    }
+}
+
 /// A connection over which nothing was said yet.
 pub(crate) enum Incoming {
-    Plain(Box<dyn Bytes>),
+    Tcp(TcpStream),
     Tls(TcpStream, TlsAcceptor),
+    Unix(UnixStream),
 }
 
 /// A connection that is ready for the greeting.
 pub(crate) struct AcceptedStream {
     pub(crate) bytes: Box<dyn Bytes>,
-    /// The hosts in the peer's certificate; `None`: without TLS there is no proof.
-    pub(crate) proved_hosts: Option<Vec<String>>,
+    pub(crate) peer: PeerProof,
+}
+
+/// What a connection proves before the greeting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PeerProof {
+    /// The hosts in the peer's certificate.
+    Certificate(Vec<String>),
+    /// The peer is a process of this machine that may open the socket.
+    Local,
+    /// Nothing: anyone may have made it.
+    Nothing,
 }
 
 /// The peer's TLS failed.
@@ -121,9 +156,13 @@ impl Incoming {
     /// The peer is refused, or gone.
     pub(crate) async fn secure(self, within: Duration) -> Result<AcceptedStream, ConnectionEnd> {
         match self {
-            Self::Plain(bytes) => Ok(AcceptedStream {
-                bytes,
-                proved_hosts: None,
+            Self::Tcp(stream) => Ok(AcceptedStream {
+                bytes: Box::new(stream),
+                peer: PeerProof::Nothing,
+            }),
+            Self::Unix(stream) => Ok(AcceptedStream {
+                bytes: Box::new(stream),
+                peer: PeerProof::Local,
             }),
             Self::Tls(tcp, acceptor) => match timeout(within, shake(tcp, acceptor)).await {
                 Ok(shaken) => shaken,
@@ -154,7 +193,7 @@ async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, 
             let bytes = Box::new(tls);
             Ok(AcceptedStream {
                 bytes,
-                proved_hosts: Some(hosts),
+                peer: PeerProof::Certificate(hosts),
             })
         }
         Err((error, tcp)) => {
@@ -174,7 +213,8 @@ pub(crate) async fn say_and_close(mut bytes: Box<dyn Bytes>, last: &[u8]) {
     let close = async {
         bytes.write_all(last).await?;
         bytes.shutdown().await?;
-        let mut rest = [0; 4096];
+        // Not within the future: each connection would have room for it.
+        let mut rest = vec![0; 4096];
         while bytes.read(&mut rest).await? > 0 {}
         io::Result::Ok(())
     };

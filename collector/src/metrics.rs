@@ -1,24 +1,29 @@
 //! The figures as a web page for monitoring, served by a thread of their own: it answers whatever
 //! the connections and the store are doing.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
 
-use crate::figures::Figures;
+use crate::figures::{Figures, HEALTHY_WITHIN};
 
 /// How long to wait after a failed accept: there may be no descriptor left until a connection ends.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long a request and its answer may take together.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Longest call to the disk of a collector that is healthy.
-const HEALTHY_WITHIN: Duration = Duration::from_secs(10);
+/// Most clients at a time: monitoring needs a few.
+const CLIENTS_MAX: usize = 64;
 
 /// A place at which figures are asked for.
 #[derive(Debug)]
@@ -59,6 +64,7 @@ impl MetricsServer {
 }
 
 async fn answer_all(listener: TcpListener, figures: Arc<Figures>, mut end: watch::Receiver<()>) {
+    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -68,56 +74,60 @@ async fn answer_all(listener: TcpListener, figures: Arc<Figures>, mut end: watch
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
+        // Beyond that a client is closed at once: each takes a descriptor.
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            continue;
+        };
         let figures = figures.clone();
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(ANSWER_WITHIN, answer(stream, &figures)).await;
+            let page = |request| Ok::<_, Infallible>(page(&request, &figures));
+            let answer = service_fn(|request| std::future::ready(page(request)));
+            let mut http = http1::Builder::new();
+            let served = http
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), answer);
+            let _ = tokio::time::timeout(ANSWER_WITHIN, served).await;
+            drop(place);
         });
     }
 }
 
-async fn answer(mut stream: TcpStream, figures: &Figures) -> io::Result<()> {
-    let mut request = [0; 1024];
-    let read = stream.read(&mut request).await?;
-    let (status, text) = page(&request[..read], figures);
-    let length = text.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(text.as_bytes()).await?;
-    stream.shutdown().await
-}
-
-/// Status and text for a request.
-fn page(request: &[u8], figures: &Figures) -> (&'static str, String) {
-    let asks_for = |path: &[u8]| {
-        let rest = request
-            .strip_prefix(b"GET ")
-            .and_then(|rest| rest.strip_prefix(path));
-        rest.is_some_and(|rest| matches!(rest.first(), Some(b' ' | b'?')))
+/// The answer to a request.
+fn page<B>(request: &Request<B>, figures: &Figures) -> Response<String> {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (status, text) = match request.uri().path() {
+        _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "expected GET\n".to_owned()),
+        "/metrics" => (StatusCode::OK, figures.text()),
+        "/health" => health(figures.disk_wait()),
+        "/ready" => ready(figures.not_ready()),
+        _ => {
+            let text = "figures are at /metrics, /health says whether the disk answers, /ready \
+                        whether streamers can send\n";
+            (StatusCode::NOT_FOUND, text.to_owned())
+        }
     };
-    if asks_for(b"/metrics") {
-        return ("200 OK", figures.text());
-    }
-    if asks_for(b"/health") {
-        return health(figures.disk_calls.longest());
-    }
-    let text = "the figures are at /metrics, and /health says whether the disk answers\n";
-    ("404 Not Found", text.to_owned())
+    let mut response = Response::new(text);
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    let _ = response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }
 
 /// Status and text of a collector whose oldest call to the disk has been under way for this time.
-fn health(longest: Duration) -> (&'static str, String) {
-    match longest <= HEALTHY_WITHIN {
-        true => ("200 OK", "fine\n".to_owned()),
-        false => (
-            "503 Service Unavailable",
-            format!(
-                "a call to the disk has not returned for {} s\n",
-                longest.as_secs()
-            ),
-        ),
+fn health(longest: Duration) -> (StatusCode, String) {
+    if longest <= HEALTHY_WITHIN {
+        return (StatusCode::OK, "fine\n".to_owned());
+    }
+    let seconds = longest.as_secs();
+    let text = format!("a call to the disk has not returned for {seconds} s\n");
+    (StatusCode::SERVICE_UNAVAILABLE, text)
+}
+
+/// Status and text of a collector that is not ready for this reason.
+fn ready(why_not: Option<&str>) -> (StatusCode, String) {
+    match why_not {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     }
 }
 
@@ -125,31 +135,41 @@ fn health(longest: Duration) -> (&'static str, String) {
 mod tests {
     use super::*;
 
+    fn status(method: Method, uri: &str) -> u16 {
+        let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+        page(&request, &Figures::default()).status().as_u16()
+    }
+
     #[test]
     fn requests_and_their_pages() {
-        let figures = Figures::default();
-        let status = |request: &[u8]| page(request, &figures).0;
-        assert_eq!(status(b"GET /metrics HTTP/1.1\r\n"), "200 OK");
-        assert_eq!(status(b"GET /metrics?a=b HTTP/1.1\r\n"), "200 OK");
-        assert_eq!(status(b"GET /health HTTP/1.1\r\n"), "200 OK");
-        for other in [
-            &b""[..],
-            b"GET",
-            b"GET /",
-            b"GET /metricsx HTTP",
-            b"POST /metrics HTTP",
-        ] {
-            assert_eq!(status(other), "404 Not Found");
+        for there in ["/metrics", "/metrics?a=b", "/health", "/ready"] {
+            assert_eq!(status(Method::GET, there), 200, "{there}");
+            assert_eq!(status(Method::HEAD, there), 200, "{there}");
         }
+        for other in ["/", "/metricsx", "/metrics/x"] {
+            assert_eq!(status(Method::GET, other), 404, "{other}");
+        }
+        assert_eq!(status(Method::POST, "/metrics"), 405);
     }
 
     #[test]
     fn a_disk_that_does_not_answer_is_no_health() {
-        assert_eq!(health(HEALTHY_WITHIN).0, "200 OK");
+        assert_eq!(health(HEALTHY_WITHIN).0, StatusCode::OK);
         let (status, text) = health(Duration::from_secs(21));
-        assert!(
-            status.starts_with("503") && text.contains("for 21 s"),
-            "{text}"
+        assert!(status == StatusCode::SERVICE_UNAVAILABLE && text.contains("for 21 s"));
+    }
+
+    #[test]
+    fn a_collector_without_room_or_about_to_end_is_not_ready() {
+        let figures = Figures::default();
+        assert_eq!(ready(figures.not_ready()).0, StatusCode::OK);
+        Figures::set(&figures.full, 1);
+        let (status, text) = ready(figures.not_ready());
+        assert_eq!(
+            (status.as_u16(), text.as_str()),
+            (503, "the store has no room\n")
         );
+        Figures::set(&figures.draining, 1);
+        assert_eq!(figures.not_ready(), Some("it is about to end"));
     }
 }

@@ -19,7 +19,7 @@ use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES, refusal};
 use subtle::ConstantTimeEq;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
@@ -27,12 +27,12 @@ use crate::clock::now_ns;
 use crate::connection_context::ConnectionContext;
 use crate::connection_end::{ConnectionEnd, Refusal};
 use crate::figures::Figures;
-use crate::host_name::{NameTooLong, fits};
-use crate::hosts::Presence;
-use crate::listen::AcceptedStream;
+use crate::host_name::{NameTooLong, fits, short};
+use crate::hosts::{Presence, Proof};
+use crate::listen::{AcceptedStream, PeerProof};
 use crate::messages::{self, Introduction};
 use crate::store::{SharedSession, SyncMode, make_durable};
-use acks::{Acks, WINDOW};
+use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
 use sessions::{Sessions, is_stored};
 
@@ -44,7 +44,7 @@ const ACK_AFTER: Duration = Duration::from_millis(1);
 enum Denied {
     #[error(transparent)]
     Name(#[from] NameTooLong),
-    #[error("the certificate is for host {}, the streamer says it is {named}", proved.join(", "))]
+    #[error("the certificate is for host {}, the streamer says it is {}", proved.join(", "), short(named))]
     OtherHost { proved: Vec<String>, named: String },
     #[error("a token is wanted (--token-file)")]
     NoToken,
@@ -58,18 +58,25 @@ impl From<Denied> for ConnectionEnd {
     }
 }
 
+/// A place among the connections.
+struct Admission {
+    /// Its part in the host's figures.
+    presence: Presence,
+    _connection: OwnedSemaphorePermit,
+}
+
 /// A streamer, and the conversation with it.
 pub(crate) struct Peer {
     connection: Connection,
     sessions: Sessions,
     acks: Acks,
     context: Arc<ConnectionContext>,
-    /// The hosts in its certificate; `None`: it showed none.
-    proved_hosts: Option<Vec<String>>,
+    /// What it proved before the greeting.
+    proof: PeerProof,
     /// The host that it speaks for; empty before the greeting is over.
     host: String,
-    /// Its part in the host's figures, from the greeting on.
-    presence: Option<Presence>,
+    /// Its place among the connections of all hosts and of its own, from the greeting on.
+    admission: Option<Admission>,
     /// Bytes of messages of unknown kinds that were skipped.
     skipped: u64,
     /// Whether the store has room for more.
@@ -77,30 +84,45 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A streamer that was not greeted yet.
-    pub(crate) fn new(accepted: AcceptedStream, context: Arc<ConnectionContext>) -> Self {
+    /// Greets a streamer. One that is refused is told why.
+    ///
+    /// # Errors
+    /// It is refused, or gone.
+    pub(crate) async fn greeted(
+        accepted: AcceptedStream,
+        context: Arc<ConnectionContext>,
+    ) -> Result<Self, ConnectionEnd> {
+        let mut peer = Self::new(accepted, context);
+        match peer.greet().await {
+            Ok(()) => Ok(peer),
+            Err(end) => Err(Box::pin(peer.end(end)).await),
+        }
+    }
+
+    fn new(accepted: AcceptedStream, context: Arc<ConnectionContext>) -> Self {
         Self {
             connection: Connection::new(accepted.bytes, context.clone()),
             sessions: Sessions::new(context.clone()),
             acks: Acks::default(),
             room: context.store.room(),
             context,
-            proved_hosts: accepted.proved_hosts,
+            proof: accepted.peer,
             host: String::new(),
-            presence: None,
+            admission: None,
             skipped: 0,
         }
     }
 
     /// Serves the streamer to its end. One that is refused is told why.
     pub(crate) async fn serve(mut self) -> ConnectionEnd {
-        let end = match self.greet().await {
-            Ok(()) => match self.take_in().await {
-                Ok(()) => ConnectionEnd::Gone,
-                Err(end) => end,
-            },
-            Err(end) => end,
-        };
+        match self.take_in().await {
+            Ok(()) => ConnectionEnd::Gone,
+            Err(end) => Box::pin(self.end(end)).await,
+        }
+    }
+
+    /// Ends the connection; a streamer that is refused is told why.
+    async fn end(self, end: ConnectionEnd) -> ConnectionEnd {
         if let Some(refused) = end.message() {
             self.connection.close(&refused).await;
         }
@@ -130,8 +152,8 @@ impl Peer {
             let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
             return Err(ConnectionEnd::refused(refusal::VERSION, text));
         }
-        self.host = self.admit(&hello)?;
-        self.presence = Some(self.context.figures.hosts.welcome(&self.host));
+        self.host = self.prove(&hello)?;
+        self.admit()?;
         let credit = self.acks.give_credit(*self.room.borrow_and_update());
         let welcome = messages::welcome(self.context.store.id(), now_ns(), credit);
         self.connection.say(&welcome).await
@@ -139,10 +161,10 @@ impl Peer {
 
     /// The host that the streamer may speak for: the one it names, if its certificate proves that
     /// host, or without TLS if its token is right.
-    fn admit(&self, hello: &Introduction) -> Result<String, Denied> {
+    fn prove(&self, hello: &Introduction) -> Result<String, Denied> {
         let named = &hello.host;
         fits("host", named)?;
-        if let Some(proved) = &self.proved_hosts {
+        if let PeerProof::Certificate(proved) = &self.proof {
             // The certificate's spelling counts: it names the directory in the store.
             let proof = proved.iter().find(|name| name.eq_ignore_ascii_case(named));
             return proof.cloned().ok_or_else(|| Denied::OtherHost {
@@ -158,9 +180,28 @@ impl Peer {
         }
     }
 
+    /// Gives the connection a place among all connections and those of its host.
+    fn admit(&mut self) -> Result<(), ConnectionEnd> {
+        let busy = |why: String| ConnectionEnd::refused(refusal::BUSY, why);
+        let connections = self.context.connections.clone().try_acquire_owned();
+        let connection = connections.map_err(|_| busy("too many connections".to_owned()))?;
+        let share = self.context.shares.enter(&self.host);
+        let share = share.map_err(|error| busy(error.to_string()))?;
+        let is_proved = self.context.token.is_some() || self.proof != PeerProof::Nothing;
+        let proof = match is_proved {
+            true => Proof::Proved,
+            false => Proof::Missing,
+        };
+        self.admission = Some(Admission {
+            presence: self.context.figures.hosts.welcome(&self.host, proof),
+            _connection: connection,
+        });
+        self.connection.begin(share);
+        Ok(())
+    }
+
     /// The conversation after the greeting, until the streamer goes or is refused.
     async fn take_in(&mut self) -> Result<(), ConnectionEnd> {
-        self.connection.begin_pings();
         // When the last whole block came: a peer that trickles single bytes is not alive.
         let mut heard_at = TokioInstant::now();
         let mut draining = self.context.draining.clone();
@@ -213,8 +254,10 @@ impl Peer {
             // Only blocks of a dump have positions: messages need neither credit nor ACK.
             let bytes = header.whole_bytes() as u64;
             self.acks.receive(bytes);
+            self.sessions.note_ended(self.acks.received());
             Figures::add(&self.context.figures.received_bytes_total, bytes);
             self.count(|presence| presence.received(bytes));
+            self.connection.keep_pace(bytes).await?;
         }
         Ok(true)
     }
@@ -310,8 +353,8 @@ impl Peer {
 
     /// Counts in the figures of the host.
     fn count(&self, with: impl FnOnce(&Presence)) {
-        if let Some(presence) = &self.presence {
-            with(presence);
+        if let Some(admission) = &self.admission {
+            with(&admission.presence);
         }
     }
 
@@ -379,6 +422,7 @@ impl Peer {
     async fn acknowledge(&mut self, durable: u64) -> Result<(), ConnectionEnd> {
         let new = self.acks.acknowledge(durable);
         self.count(|presence| presence.acknowledged(new));
+        self.sessions.forget_ended(durable);
         let credit = self.acks.give_credit(*self.room.borrow());
         self.connection.say(&messages::ack(durable, credit)).await
     }

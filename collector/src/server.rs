@@ -9,19 +9,23 @@ use std::time::Duration;
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{Instant, timeout_at};
 
 use crate::block_memory::BlockMemory;
 use crate::connection_context::ConnectionContext;
+use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
-use crate::listen::{Accepted, Incoming, Listener, say_and_close};
-use crate::messages;
+use crate::host_shares::{HostLimits, HostShares};
+use crate::listen::{Accepted, Incoming, Listener};
 use crate::metrics::MetricsServer;
+use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};
+use crate::unproved::{Place, Unproved};
 
 /// Longest wait between two cares of the store: closing and removing old segments.
 const TIDY_EVERY_MAX: Duration = Duration::from_secs(10);
-/// Shortest such wait, whatever ages are configured.
+/// Shortest such wait, whatever ages are configured and however much comes.
 const TIDY_EVERY_MIN: Duration = Duration::from_millis(100);
 /// How often the collector looks whether the store has room.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -29,8 +33,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long the handshake may take with a streamer that is refused for want of room.
-const REFUSE_WITHIN: Duration = Duration::from_secs(1);
+/// For this number of connections that may be there, one more may be there without proof.
+const UNPROVED_PART: usize = 4;
+/// Least number of connections that may be there without proof.
+const UNPROVED_MIN: usize = 64;
 /// How long to wait after a failed accept: there may be no descriptor left until a connection ends.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -47,8 +53,10 @@ pub struct CollectorOptions {
     pub token: Option<String>,
     /// How long a TLS handshake may take.
     pub handshake_within: Duration,
-    /// Most connections at a time.
+    /// Most connections of proved hosts at a time. A quarter as many more may be proving theirs.
     pub connections: usize,
+    /// What each host may take.
+    pub hosts: HostLimits,
     /// Memory for large blocks of all connections, in bytes; at least 16 MiB are used.
     pub memory_bytes: usize,
     /// The `HOST:PORT` at which its figures are served.
@@ -80,12 +88,11 @@ pub struct Collector {
     metrics: Option<MetricsServer>,
     context: Arc<ConnectionContext>,
     drain: watch::Sender<bool>,
-    /// One permit for each connection.
-    connections: Arc<Semaphore>,
+    unproved: Arc<Unproved>,
     /// All permits: those that are missing at the end are connections that did not end.
     most: u32,
     tidy_every: Duration,
-    notices: mpsc::UnboundedSender<String>,
+    notices: mpsc::UnboundedSender<Notice>,
 }
 
 impl Collector {
@@ -95,7 +102,7 @@ impl Collector {
     /// The store cannot be used, or the collector cannot listen at an address.
     pub async fn start(
         options: CollectorOptions,
-        notices: mpsc::UnboundedSender<String>,
+        notices: mpsc::UnboundedSender<Notice>,
     ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
         let store = Store::open(options.store.clone(), figures.clone())?;
@@ -117,19 +124,22 @@ impl Collector {
         let memory = options
             .memory_bytes
             .clamp(MEMORY_MIN, Semaphore::MAX_PERMITS);
+        let unproved = (options.connections / UNPROVED_PART).max(UNPROVED_MIN);
         Ok(Self {
             listeners,
             metrics,
+            unproved: Unproved::new(unproved, figures.clone()),
             context: Arc::new(ConnectionContext {
                 store,
                 token: options.token.map(String::into_bytes),
                 handshake_within: options.handshake_within,
                 figures: figures.clone(),
                 memory: BlockMemory::new(memory, figures),
+                connections: Arc::new(Semaphore::new(options.connections)),
+                shares: HostShares::new(options.hosts, memory),
                 draining,
             }),
             drain,
-            connections: Arc::new(Semaphore::new(options.connections)),
             most: options.connections as u32,
             tidy_every: tidy_every(&options.store),
             notices,
@@ -162,7 +172,7 @@ impl Collector {
             tasks.push(tokio::spawn(accept(
                 listener,
                 self.context.clone(),
-                self.connections.clone(),
+                self.unproved.clone(),
                 self.notices.clone(),
             )));
         }
@@ -171,7 +181,8 @@ impl Collector {
         if let Some(server) = self.metrics.take()
             && let Err(error) = server.serve(self.context.figures.clone(), end)
         {
-            let _ = self.notices.send(format!("no figures are served: {error}"));
+            let notice = Notice::error(format!("no figures are served: {error}"));
+            let _ = self.notices.send(notice);
         }
         tasks.push(tokio::spawn(tidy(
             self.context.clone(),
@@ -183,11 +194,13 @@ impl Collector {
             self.notices.clone(),
         )));
         stop.await;
+        Figures::set(&self.context.figures.draining, 1);
         let _ = self.drain.send(true);
-        let all_gone = self.connections.acquire_many(self.most);
+        let connections = &self.context.connections;
+        let all_gone = connections.acquire_many(self.most);
         let ended = tokio::time::timeout(DRAIN_WITHIN, all_gone).await.is_ok();
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        let left = self.most as usize - self.connections.available_permits();
+        let left = self.most as usize - connections.available_permits();
         if ended { 0 } else { left }
     }
 }
@@ -210,8 +223,8 @@ fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorErro
 async fn accept(
     listener: Listener,
     context: Arc<ConnectionContext>,
-    connections: Arc<Semaphore>,
-    notices: mpsc::UnboundedSender<String>,
+    unproved: Arc<Unproved>,
+    notices: mpsc::UnboundedSender<Notice>,
 ) {
     let mut draining = context.draining.clone();
     loop {
@@ -219,43 +232,64 @@ async fn accept(
             accepted = listener.accept() => accepted,
             _ = draining.changed() => return,
         };
-        let Accepted { incoming, from } = match accepted {
-            Ok(accepted) => accepted,
+        match accepted {
+            Ok(accepted) => take(accepted, &context, &unproved, &notices),
             Err(error) => {
-                let _ = notices.send(format!("accept: {error}"));
+                let _ = notices.send(Notice::error(format!("accept: {error}")));
                 tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
             }
-        };
-        Figures::add(&context.figures.connections_total, 1);
-        let Ok(permit) = connections.clone().try_acquire_owned() else {
-            Figures::add(&context.figures.refused_total, 1);
-            tokio::spawn(refuse(incoming));
-            continue;
-        };
-        let (context, notices) = (context.clone(), notices.clone());
-        tokio::spawn(async move {
-            let figures = context.figures.clone();
-            Figures::add(&figures.connections, 1);
-            let end = match incoming.secure(context.handshake_within).await {
-                Ok(accepted) => Peer::new(accepted, context).serve().await,
-                Err(end) => end,
-            };
-            if let Some(why) = end.why() {
-                Figures::add(&figures.refused_total, 1);
-                let _ = notices.send(format!("{from}: {why}"));
-            }
-            Figures::take(&figures.connections, 1);
-            drop(permit);
-        });
+        }
     }
 }
 
-/// Tells a streamer that there is no room for it.
-async fn refuse(incoming: Incoming) {
-    let refused = messages::refused(refusal::BUSY, "too many connections");
-    if let Ok(accepted) = incoming.secure(REFUSE_WITHIN).await {
-        say_and_close(accepted.bytes, &refused).await;
+/// Serves a connection in a task of its own, if there is a place for one that has proved nothing.
+fn take(
+    accepted: Accepted,
+    context: &Arc<ConnectionContext>,
+    unproved: &Arc<Unproved>,
+    notices: &mpsc::UnboundedSender<Notice>,
+) {
+    Figures::add(&context.figures.connections_total, 1);
+    let Some(place) = unproved.enter(accepted.address) else {
+        let why = "closed at once, since too many connections have not proved their host";
+        let _ = notices.send(Notice::of(accepted.origin(refusal::BUSY), why.to_owned()));
+        return;
+    };
+    let (context, notices) = (context.clone(), notices.clone());
+    tokio::spawn(async move {
+        let figures = context.figures.clone();
+        Figures::add(&figures.connections, 1);
+        let mut origin = accepted.origin(0);
+        let end = serve(accepted.incoming, context, place).await;
+        if let (Some(why), Some(code)) = (end.why(), end.code()) {
+            Figures::add(&figures.refused_total, 1);
+            figures.refusals.count(code);
+            origin.code = code;
+            let _ = notices.send(Notice::of(origin, why));
+        }
+        Figures::take(&figures.connections, 1);
+    });
+}
+
+/// Serves a connection to its end. Until it has proved its host it may have to make way.
+async fn serve(
+    incoming: Incoming,
+    context: Arc<ConnectionContext>,
+    mut place: Place,
+) -> ConnectionEnd {
+    // Its memory is given back after the greeting.
+    let greet = Box::pin(async {
+        let accepted = incoming.secure(context.handshake_within).await?;
+        Peer::greeted(accepted, context).await
+    });
+    let greeted = tokio::select! {
+        greeted = greet => greeted,
+        () = place.must_go() => Err(ConnectionEnd::Gone),
+    };
+    drop(place);
+    match greeted {
+        Ok(peer) => peer.serve().await,
+        Err(end) => end,
     }
 }
 
@@ -263,25 +297,36 @@ async fn refuse(incoming: Incoming) {
 async fn tidy(
     context: Arc<ConnectionContext>,
     every: Duration,
-    notices: mpsc::UnboundedSender<String>,
+    notices: mpsc::UnboundedSender<Notice>,
 ) {
+    let mut regular_at = Instant::now() + every;
     loop {
-        tokio::time::sleep(every).await;
+        let _ = timeout_at(regular_at, context.store.too_much()).await;
+        let is_time = Instant::now() >= regular_at;
         let tidying = context.clone();
-        let tidied = tokio::task::spawn_blocking(move || tidying.store.tidy());
+        let tidied = tokio::task::spawn_blocking(move || match is_time {
+            true => tidying.store.tidy(),
+            false => tidying.store.tidy_what_came(),
+        });
         let found = match tidied.await {
-            Ok(errors) => errors.iter().map(ToString::to_string).collect(),
-            Err(error) => vec![format!("caring for the store was given up: {error}")],
+            Ok(errors) => errors.iter().map(Notice::error).collect(),
+            Err(error) => vec![Notice::error(format!(
+                "caring for the store was given up: {error}"
+            ))],
         };
         for notice in found {
             let _ = notices.send(notice);
         }
         pass_on_notices(&context.store, &notices);
+        if is_time {
+            regular_at = Instant::now() + every;
+        }
+        tokio::time::sleep(TIDY_EVERY_MIN).await;
     }
 }
 
 /// Looks again and again whether the store has room.
-async fn look_for_room(context: Arc<ConnectionContext>, notices: mpsc::UnboundedSender<String>) {
+async fn look_for_room(context: Arc<ConnectionContext>, notices: mpsc::UnboundedSender<Notice>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let looking = context.clone();
@@ -290,13 +335,13 @@ async fn look_for_room(context: Arc<ConnectionContext>, notices: mpsc::Unbounded
             calls.count(|| looking.store.look_for_room())
         };
         if let Ok(Some(notice)) = tokio::task::spawn_blocking(look).await {
-            let _ = notices.send(notice);
+            let _ = notices.send(Notice::info(notice));
         }
     }
 }
 
-fn pass_on_notices(store: &Store, notices: &mpsc::UnboundedSender<String>) {
+fn pass_on_notices(store: &Store, notices: &mpsc::UnboundedSender<Notice>) {
     for notice in store.take_notices() {
-        let _ = notices.send(notice);
+        let _ = notices.send(Notice::warning(notice));
     }
 }

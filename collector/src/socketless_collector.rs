@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::block_memory::BlockMemory;
 use crate::connection_context::ConnectionContext;
 use crate::figures::Figures;
-use crate::listen::AcceptedStream;
+use crate::host_shares::{HostLimits, HostShares};
+use crate::listen::{AcceptedStream, PeerProof};
 use crate::peer::Peer;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
+
+/// Memory for large blocks, in bytes.
+const MEMORY: usize = 16 << 20;
 
 /// Receives what streamers sent, one after the other.
 #[derive(Debug)]
@@ -53,15 +57,22 @@ impl SocketlessCollector {
             store,
             token: None,
             handshake_within: Duration::ZERO,
-            memory: BlockMemory::new(16 << 20, figures.clone()),
+            memory: BlockMemory::new(MEMORY, figures.clone()),
+            connections: Arc::new(Semaphore::new(1)),
+            shares: HostShares::new(HostLimits::default(), MEMORY),
             figures,
             draining,
         });
         let accepted = AcceptedStream {
             bytes: Box::new(tokio::io::join(Cursor::new(sent), Vec::new())),
-            proved_hosts: None,
+            peer: PeerProof::Local,
         };
-        let end = self.runtime.block_on(Peer::new(accepted, context).serve());
+        let end = self.runtime.block_on(async {
+            match Peer::greeted(accepted, context).await {
+                Ok(peer) => peer.serve().await,
+                Err(end) => end,
+            }
+        });
         Ok(end.why())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{Collector, CollectorOptions, Figures};
+use ringmark_collector::{Collector, CollectorOptions, Figures, HostLimits, Notice};
 use ringmark_decoder::Dump;
 use ringmark_decoder::store::dumps_below;
 use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
@@ -28,7 +28,7 @@ pub struct Collecting {
     figures: Arc<Figures>,
     addresses: Vec<Address>,
     metrics: Option<String>,
-    notices: mpsc::UnboundedReceiver<String>,
+    notices: mpsc::UnboundedReceiver<Notice>,
     root: PathBuf,
 }
 
@@ -109,7 +109,9 @@ impl Collecting {
     /// When nothing comes.
     pub fn notice(&mut self) -> String {
         let notices = &mut self.notices;
-        wait_until(SOON, "a notice", || notices.try_recv().ok())
+        wait_until(SOON, "a notice", || {
+            Some(notices.try_recv().ok()?.to_string())
+        })
     }
 
     /// One of its figures.
@@ -160,6 +162,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
         token: None,
         handshake_within: Duration::from_secs(8),
         connections: 4096,
+        hosts: HostLimits::default(),
         memory_bytes: 64 << 20,
         metrics: None,
     }

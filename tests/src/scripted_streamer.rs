@@ -1,6 +1,8 @@
 //! A streamer in a few lines, that sends to a collector what a test wants.
 
+use std::fmt;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use ringmark_format::block::{BlockHeader, PageState, kind};
@@ -8,17 +10,22 @@ use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{self, Ack, Hello, Ping, Pong, STREAM_MAJOR, Welcome};
 use ringmark_format::{PageNumber, RingId, Uuid, align8, attribute};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use ringmark_reader::stream::Credentials;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, UnixStream};
+use tokio_rustls::TlsConnector;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Bytes of the pages that are sent.
 pub const PAGE: usize = 4096;
 
+/// A connection as a stream of bytes in both directions.
+trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
+
 /// A connection to a collector.
-#[derive(Debug)]
 pub struct ScriptedStreamer {
-    stream: UnixStream,
+    stream: Box<dyn Bytes>,
     /// Bytes of blocks sent.
     pub sent: u64,
     /// Pages that are durable.
@@ -27,6 +34,13 @@ pub struct ScriptedStreamer {
     pub credit: u64,
     /// Whether it answers PING.
     pub answers: bool,
+}
+
+impl fmt::Debug for ScriptedStreamer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ScriptedStreamer");
+        shown.field("sent", &self.sent).finish_non_exhaustive()
+    }
 }
 
 /// A block of any kind.
@@ -61,14 +75,20 @@ pub fn session(session: Uuid) -> Vec<u8> {
 /// A sealed page without events.
 #[must_use]
 pub fn page(session: Uuid, number: u64) -> Vec<u8> {
+    page_of(session, number, PAGE)
+}
+
+/// The same of this size.
+#[must_use]
+pub fn page_of(session: Uuid, number: u64, size: usize) -> Vec<u8> {
     let header = PageHeader {
         generation: number + 1,
         ring_id: 1,
         ..PageHeader::new_zeroed()
     };
     let mut content = header.as_bytes().to_vec();
-    content.resize(PAGE, 0);
-    let bytes = PAGE as u32;
+    content.resize(size, 0);
+    let bytes = size as u32;
     let header = write::page_header(
         session,
         RingId(1),
@@ -88,13 +108,17 @@ impl ScriptedStreamer {
     /// # Errors
     /// When no collector listens.
     pub async fn connect(socket: &Path) -> io::Result<Self> {
-        Ok(Self {
-            stream: UnixStream::connect(socket).await?,
+        Ok(Self::over(Box::new(UnixStream::connect(socket).await?)))
+    }
+
+    fn over(stream: Box<dyn Bytes>) -> Self {
+        Self {
+            stream,
             sent: 0,
             durable: 0,
             credit: 0,
             answers: true,
-        })
+        }
     }
 
     /// One that was greeted.
@@ -102,7 +126,30 @@ impl ScriptedStreamer {
     /// # Errors
     /// It was refused.
     pub async fn greeted(socket: &Path, host: &str) -> io::Result<Self> {
-        let mut peer = Self::connect(socket).await?;
+        Self::connect(socket).await?.greet(host).await
+    }
+
+    /// The same over TLS, from this address.
+    ///
+    /// # Errors
+    /// As [`ScriptedStreamer::greeted`].
+    pub async fn greeted_over_tls(
+        to: SocketAddr,
+        from: Ipv4Addr,
+        credentials: &Credentials,
+        host: &str,
+    ) -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let stream = socket.connect(to).await?;
+        stream.set_nodelay(true)?;
+        let connector = TlsConnector::from(credentials.as_streamer());
+        let stream = connector.connect(to.ip().into(), stream).await?;
+        Self::over(Box::new(stream)).greet(host).await
+    }
+
+    async fn greet(self, host: &str) -> io::Result<Self> {
+        let mut peer = self;
         peer.say(&hello(host)).await?;
         let (header, content) = peer.hear().await?;
         let welcome = Welcome::read_from_prefix(&content);
@@ -120,7 +167,8 @@ impl ScriptedStreamer {
     /// # Errors
     /// The connection is gone.
     pub async fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
     }
 
     /// Sends blocks of a dump, as soon as there is credit.

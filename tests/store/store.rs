@@ -287,7 +287,7 @@ fn what_is_old_or_too_much_is_removed() {
     let keep: u64 = all[2..].iter().map(size).sum();
     let too_much = |bytes| Retention {
         bytes: Some(bytes),
-        age: None,
+        ..Retention::default()
     };
     filled.tidy_until(too_much(keep), real_ns(), all.len() - 2);
     assert_eq!(filled.segments(), all[2..]);
@@ -295,8 +295,8 @@ fn what_is_old_or_too_much_is_removed() {
     // A moment after the last event of the fourth has become too old.
     let fourth = decode(&all[3..4]).verify().last_ns.unwrap();
     let old = Retention {
-        bytes: None,
         age: Some(DAY),
+        ..Retention::default()
     };
     let at = fourth + DAY.as_nanos() as u64 + 5_000_000;
     filled.tidy_until(old, at, all.len() - 4);

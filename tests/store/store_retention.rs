@@ -112,6 +112,21 @@ fn port() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
+/// Directories of the store without anything in them.
+fn empty_directories(root: &Path) -> Vec<PathBuf> {
+    let mut empty = Vec::new();
+    let mut left = vec![root.to_owned()];
+    while let Some(directory) = left.pop() {
+        let entries: Vec<_> = fs::read_dir(&directory).unwrap().flatten().collect();
+        let below = entries.iter().filter(|e| e.file_type().unwrap().is_dir());
+        left.extend(below.map(|e| e.path()));
+        if entries.is_empty() {
+            empty.push(directory);
+        }
+    }
+    empty
+}
+
 /// Waits until this number of segments was removed, and counted; then another collector, that keeps all,
 /// takes the rest.
 fn expect_removed(options: &str, removed: u64) -> Scene {
@@ -123,7 +138,8 @@ fn expect_removed(options: &str, removed: u64) -> Scene {
     wait_until(LONG, "segments that were removed", || {
         (served_figure(&metrics, "segments_removed_total") >= removed).then_some(())
     });
-    let sample = || ["segments_total", "segments_removed_total"].map(|name| served_figure(&metrics, name));
+    let sample =
+        || ["segments_total", "segments_removed_total"].map(|name| served_figure(&metrics, name));
     // All of it goes on during this.
     let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
         let (before, left) = (sample(), segments(&scene.store).len() as u64);
@@ -163,8 +179,8 @@ fn what_is_written_stays() {
     let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let mut with = options(Address::Unix(socket.clone()), &store);
     with.store.retention = Retention {
-        bytes: Some(0),
         age: Some(Duration::from_millis(50)),
+        ..Retention::default()
     };
     let collecting = Collecting::with(with);
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -185,6 +201,9 @@ fn what_is_written_stays() {
                 (collecting.figure("segments_removed_total") >= u64::from(n)).then_some(())
             });
         }
+        wait_until(LONG, "no directory without files", || {
+            empty_directories(&store).is_empty().then_some(())
+        });
         idle.send(&page(uuid(0), 1)).await.unwrap();
         idle.settle().await.unwrap();
         assert_eq!(sealed(&segments(&store)), (2, 2));
@@ -202,7 +221,7 @@ fn sessions_that_come_back() {
         segment_age: Duration::from_secs(3600),
         retention: Retention {
             bytes: Some(0),
-            age: None,
+            ..Retention::default()
         },
         session_bytes: 1 << 20,
         directory: DirectoryOptions::default(),

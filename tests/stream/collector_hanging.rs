@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +25,9 @@ const DELAY_MAX: Duration = Duration::from_secs(1);
 /// The end gives connections 10 s, calls to the disk 1 s and prints for 1 s.
 const END_WITHIN: Duration = Duration::from_secs(20);
 
+/// After so long without a sign of life the service manager would end the collector.
+const WATCHDOG: Duration = Duration::from_secs(2);
+
 struct Collector {
     child: Child,
     socket: PathBuf,
@@ -36,6 +39,11 @@ struct Collector {
 
 impl Collector {
     fn start(with_shim: bool) -> Self {
+        Self::start_under(None, with_shim)
+    }
+
+    /// Under a service manager that listens there, and watches.
+    fn start_under(manager: Option<&Path>, with_shim: bool) -> Self {
         let fixture = Fixture::new("collector-hanging");
         let (socket, flag) = (fixture.path("socket"), fixture.path("flag"));
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -56,6 +64,10 @@ impl Collector {
             let shim = preload_shim::build(&fixture, "hanging_shim");
             command.env("LD_PRELOAD", shim).env("SHIM_PATH", "/hung-");
             command.env("SHIM_WHILE", &flag);
+        }
+        if let Some(manager) = manager {
+            command.env("NOTIFY_SOCKET", manager);
+            command.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
         }
         // A pipe without a reader.
         let child = command.stderr(Stdio::piped()).spawn().expect("ringmark");
@@ -230,6 +242,48 @@ fn a_collector_ends_while_its_disk_hangs() {
     });
     let took = collector.end();
     assert!(took < END_WITHIN, "{took:?}");
+}
+
+/// What the service manager hears next; `None`: nothing within this time.
+fn heard(manager: &UnixDatagram, within: Duration) -> Option<String> {
+    let mut said = [0; 256];
+    manager.set_read_timeout(Some(within)).expect("a timeout");
+    let bytes = manager.recv(&mut said).ok()?;
+    Some(String::from_utf8_lossy(&said[..bytes]).into_owned())
+}
+
+fn wait_to_hear(manager: &UnixDatagram, expected: &str) {
+    wait_until(LONG, expected, || {
+        let said = heard(manager, Duration::from_millis(10))?;
+        said.contains(expected).then_some(())
+    });
+}
+
+#[test]
+fn the_watchdog_fires_when_the_disk_hangs() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("manager");
+    let manager = UnixDatagram::bind(fixture.path("notify")).expect("a socket");
+    let collector = Collector::start_under(Some(&fixture.path("notify")), true);
+    wait_to_hear(&manager, "READY=1");
+    wait_to_hear(&manager, "WATCHDOG=1");
+    let runtime = runtime();
+    let mut peer = runtime.block_on(connected(&collector.socket, "hung-0", 0));
+    fs::write(&collector.flag, "").expect("the flag");
+    let page = page(uuid(0), 0);
+    runtime.block_on(peer.send(&page)).expect("sent");
+    wait_until(LONG, "a call that hangs", || {
+        (collector.disk_wait() >= 2).then_some(())
+    });
+    while heard(&manager, Duration::from_millis(10)).is_some() {}
+    assert_eq!(heard(&manager, WATCHDOG), None, "no sign of life");
+    fs::remove_file(&collector.flag).expect("the flag goes");
+    wait_to_hear(&manager, "WATCHDOG=1");
+    let took = collector.end();
+    assert!(took < END_WITHIN, "{took:?}");
+    wait_to_hear(&manager, "STOPPING=1");
 }
 
 #[test]

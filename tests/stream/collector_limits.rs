@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, kind};
 use ringmark_format::codec::write::{self, seal_header};
+use ringmark_format::counters::{CountersHeader, FINAL};
 use ringmark_format::stream::{self, Ping};
 use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::fixture::Fixture;
@@ -391,6 +392,31 @@ fn hostile_peers_take_nothing_from_the_others() {
     let (_, peak) = collector.memory();
     println!("{} KiB before, {} KiB at most", before >> 10, peak >> 10);
     assert!(peak - before < 120 * MIB, "{} KiB", peak >> 10);
+}
+
+/// Sessions that have ended take nothing of a connection, however many there were.
+#[test]
+fn sessions_that_ended_are_forgotten() {
+    const SESSIONS: usize = 5000;
+    let collector = Collector::start(&["--session-memory", "16M"]);
+    let last = CountersHeader {
+        flags: FINAL,
+        ..CountersHeader::new_zeroed()
+    };
+    runtime().block_on(async {
+        let greeting = ScriptedStreamer::greeted(&collector.socket, "short");
+        let mut peer = greeting.await.unwrap();
+        for number in 0..SESSIONS {
+            let (own, last) = (uuid(number), last.as_bytes());
+            let announced = peer.announce(own).await;
+            announced.unwrap_or_else(|error| panic!("session {number}: {error}"));
+            peer.send(&block(kind::COUNTERS, own, last)).await.unwrap();
+            if number % 500 == 0 {
+                peer.settle().await.unwrap();
+            }
+        }
+        peer.settle().await.unwrap();
+    });
 }
 
 #[test]

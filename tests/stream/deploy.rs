@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use ringmark_collector::Figures;
 use ringmark_collector::certs::{self, Validity};
 use ringmark_reader::stream::Introduction;
 use ringmark_tests::collecting::segments;
@@ -123,6 +124,43 @@ fn the_container_collects() {
     let file = example("Containerfile");
     assert_eq!(words(&file, "ENTRYPOINT "), ["ringmark"]);
     expect_streamed("container", &words(&file, "CMD "));
+}
+
+/// Names of figures of the collector in a text, in the order of the text.
+fn figures_in(text: &str) -> Vec<&str> {
+    const START: &str = "ringmark_collector_";
+    let ends = |c: char| !(c.is_ascii_lowercase() || c == '_');
+    let found = text.match_indices(START).map(|(at, _)| &text[at..]);
+    let names = found.map(|rest| &rest[..rest.find(ends).unwrap_or(rest.len())]);
+    names.collect()
+}
+
+#[test]
+fn dashboard_and_alerts_show_figures_that_are_served() {
+    let served = Figures::default().text();
+    let helped = served
+        .lines()
+        .filter_map(|line| line.strip_prefix("# HELP "));
+    let served: Vec<&str> = helped.filter_map(|line| line.split(' ').next()).collect();
+    for (name, least) in [
+        ("grafana-dashboard.json", 15),
+        ("prometheus-alerts.yaml", 7),
+    ] {
+        let text = example(name);
+        let shown = figures_in(&text);
+        assert!(shown.len() >= least, "{name}: {shown:?}");
+        for figure in shown {
+            assert!(served.contains(&figure), "{name}: {figure} is not served");
+        }
+    }
+    let board = serde_json::from_str(&example("grafana-dashboard.json"));
+    let board: serde_json::Value = board.unwrap();
+    let panels = board["panels"].as_array().unwrap();
+    assert!(
+        panels
+            .iter()
+            .all(|panel| panel["targets"][0]["expr"].is_string())
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ringmark_reader::Selection;
 use ringmark_reader::stream::{Address, StreamFigures};
 use ringmark_tests::collecting::{
-    served_figure, segments, stream_options, stream_with, wait_for_listener,
+    segments, served_figure, stream_options, stream_with, wait_for_listener,
 };
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -45,7 +45,9 @@ impl Scene {
         command.args(["--mount", "sh", "-euc", &mount, "sh"]);
         command.env("STORE", fixture.path("store"));
         let listen = format!("unix://{}", socket.display());
-        command.arg(binary::path()).args(["collect", "--listen", &listen]);
+        command
+            .arg(binary::path())
+            .args(["collect", "--listen", &listen]);
         command.args(["--metrics", &metrics, "--store"]);
         command.arg(fixture.path("store"));
         let collector = Running::start(&mut command).unwrap();
@@ -108,7 +110,11 @@ fn expect_all(store: &std::path::Path, sessions: usize) {
     account.expect_no_errors();
     let rings: Vec<u64> = account.rings.values().map(|ring| ring.emitted()).collect();
     assert_eq!(rings, vec![EVENTS; 2 * sessions]);
-    println!("{} delivered, {} counted", account.delivered(), account.lost());
+    println!(
+        "{} delivered, {} counted",
+        account.delivered(),
+        account.lost()
+    );
     assert!(account.lost() > 0, "the small rings lost something");
 }
 
@@ -148,7 +154,9 @@ fn a_full_store_is_waited_for() {
     let store = scene.store();
     let files = segments(&store).into_iter();
     let stored: u64 = files.map(|file| fs::metadata(file).unwrap().len()).sum();
-    println!("{count} streamers waited {wait:?}: {connections} connections, {sent} bytes sent, {stored} stored");
+    println!(
+        "{count} streamers waited {wait:?}: {connections} connections, {sent} bytes sent, {stored} stored"
+    );
     assert_eq!(connections, count as u64, "none came again");
     assert!(sent * 10 <= stored * 11, "{sent} sent for {stored} stored");
     expect_all(&store, count);

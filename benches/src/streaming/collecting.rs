@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{Collector, CollectorOptions};
+use ringmark_collector::{Collector, CollectorOptions, HostLimits};
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -47,6 +47,7 @@ impl Collecting {
             token: None,
             handshake_within: Duration::from_secs(8),
             connections: 16,
+            hosts: HostLimits::default(),
             memory_bytes: 64 << 20,
             metrics: None,
         };

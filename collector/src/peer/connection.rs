@@ -11,12 +11,13 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::block_at::BlockAt;
 use ringmark_format::stream::{HostClock, Pong, SILENT_MS, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
+use tokio::time::{Instant as TokioInstant, sleep_until, timeout, timeout_at};
 
 use crate::block_memory::TakenMemory;
 use crate::connection_context::ConnectionContext;
 use crate::connection_end::ConnectionEnd;
 use crate::host_clock::Pings;
+use crate::host_shares::HostShare;
 use crate::incoming_block;
 use crate::listen::{Bytes, say_and_close};
 use crate::messages;
@@ -35,6 +36,8 @@ pub(super) struct Connection {
     bytes: Box<dyn Bytes>,
     context: Arc<ConnectionContext>,
     buffer: Vec<u8>,
+    /// What its host may take; `None`: the greeting is not over.
+    share: Option<Arc<HostShare>>,
     /// Memory from the pool, for a block larger than [`BUFFER`].
     taken: Option<TakenMemory>,
     pings: Pings,
@@ -49,6 +52,7 @@ impl Connection {
             bytes,
             context,
             buffer: Vec::with_capacity(BUFFER),
+            share: None,
             taken: None,
             pings: Pings::default(),
             ping_at: None,
@@ -175,7 +179,8 @@ impl Connection {
     /// Waits for memory from the pool, and sends PINGs while it waits.
     async fn take_memory(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
         let context = self.context.clone();
-        let taking = context.memory.take(bytes);
+        let share = self.share.clone().ok_or(ConnectionEnd::Gone)?;
+        let taking = context.memory.take(&share, bytes);
         tokio::pin!(taking);
         loop {
             if let Ok(taken) = timeout(LOOK_EVERY, &mut taking).await {
@@ -194,9 +199,25 @@ impl Connection {
         }
     }
 
-    /// Begins to send PINGs.
-    pub(super) fn begin_pings(&mut self) {
+    /// Begins the conversation after the greeting: its host is known, and PINGs are sent.
+    pub(super) fn begin(&mut self, share: Arc<HostShare>) {
+        self.share = Some(share);
         self.ping_at = Some(TokioInstant::now());
+    }
+
+    /// Waits as long as the host must after it has sent these bytes.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) async fn keep_pace(&mut self, bytes: u64) -> Result<(), ConnectionEnd> {
+        let wait = self.share.as_ref().map(|share| share.pay(bytes));
+        let until = TokioInstant::now() + wait.unwrap_or_default();
+        while TokioInstant::now() < until && !*self.context.draining.borrow() {
+            let look_at = TokioInstant::now() + LOOK_EVERY;
+            let ping_at = self.ping_if_due().await?;
+            sleep_until(until.min(ping_at).min(look_at)).await;
+        }
+        Ok(())
     }
 
     /// Number of PINGs that were sent.

@@ -1,21 +1,23 @@
 //! The sessions that one connection has announced, and the way of its blocks into them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::stream::{self, HostClock, refusal};
+use ringmark_format::counters::{CountersHeader, FINAL};
+use ringmark_format::stream::{self, HostClock};
+use zerocopy::FromBytes;
 
 use super::acks::Acks;
 use crate::connection_context::ConnectionContext;
 use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
 use crate::mutex::lock;
-use crate::store::SharedSession;
+use crate::store::{SharedSession, StoreError};
 
-/// Most sessions that one connection may announce.
+/// Most sessions that one connection may have open.
 const SESSIONS_MAX: usize = 4096;
 
 /// Whether blocks of this kind are stored with a session. SESSION and containers are not: they are
@@ -33,12 +35,23 @@ pub(super) fn is_stored(kind: u16) -> bool {
     )
 }
 
+/// A session whose last word has come.
+struct EndedSession {
+    session: Uuid,
+    /// The received position after that.
+    received: u64,
+}
+
 /// The announced sessions of a connection.
 pub(super) struct Sessions {
     context: Arc<ConnectionContext>,
     open: HashMap<Uuid, SharedSession>,
     /// The last measurement of the host's clock, for sessions that are announced later.
     clock: Option<HostClock>,
+    /// Sessions whose last word was stored in the present block.
+    final_words: Vec<Uuid>,
+    /// Sessions that have ended and may not be durable, in the order of their ends.
+    ended: VecDeque<EndedSession>,
     /// Blocks of the present container that are stored, if it found no room as a whole.
     stored_in_container: usize,
 }
@@ -50,6 +63,8 @@ impl Sessions {
             context,
             open: HashMap::new(),
             clock: None,
+            final_words: Vec::new(),
+            ended: VecDeque::new(),
             stored_in_container: 0,
         }
     }
@@ -89,30 +104,33 @@ impl Sessions {
             calls.off_the_workers(|| lock(&session).add_clock(clock))?;
         }
         self.open.insert(uuid, session.clone());
-        self.check_share()?;
         Ok(session)
+    }
+
+    /// Notes that the last word of sessions ends at this position.
+    pub(super) fn note_ended(&mut self, received: u64) {
+        let ended = self.final_words.drain(..);
+        self.ended
+            .extend(ended.map(|session| EndedSession { session, received }));
+    }
+
+    /// Forgets the sessions that have ended and are durable: what comes after them needs the room.
+    pub(super) fn forget_ended(&mut self, durable: u64) {
+        while let Some(ended) = self.ended.front()
+            && ended.received <= durable
+        {
+            let session = ended.session;
+            drop(self.open.remove(&session));
+            let calls = &self.context.figures.disk_calls;
+            calls.off_the_workers(|| self.context.store.forget(session));
+            self.ended.pop_front();
+        }
     }
 
     /// The open ones of these sessions.
     pub(super) fn of(&self, uuids: &[Uuid]) -> Vec<SharedSession> {
         let open = uuids.iter().filter_map(|uuid| self.open.get(uuid));
         open.cloned().collect()
-    }
-
-    /// Checks that one connection does not take more than its share of the memory for sessions.
-    fn check_share(&self) -> Result<(), ConnectionEnd> {
-        let (found, most) = (
-            self.open
-                .values()
-                .map(|s| self.context.figures.disk_calls.asked(s, |s| s.remembered()))
-                .sum::<u64>(),
-            self.context.store.share(),
-        );
-        if found <= most {
-            return Ok(());
-        }
-        let text = format!("sessions of {found} bytes on one connection, expected at most {most}");
-        Err(ConnectionEnd::refused(refusal::BUSY, text))
     }
 
     /// The session of a block that is about to be stored; the next sync will include it.
@@ -128,7 +146,7 @@ impl Sessions {
     /// # Errors
     /// Its session was not announced, or refuses the block.
     pub(super) fn store_block(
-        &self,
+        &mut self,
         header: &BlockHeader,
         content: &[u8],
         whole: &[u8],
@@ -137,9 +155,17 @@ impl Sessions {
         let session = self.touch(Uuid(header.session), acks)?;
         let calls = &self.context.figures.disk_calls;
         calls.off_the_workers(|| lock(session).add(header, content, whole))?;
-        match header.kind {
-            kind::SCHEMA => self.check_share(),
-            _ => Ok(()),
+        self.note_final(header, content);
+        Ok(())
+    }
+
+    /// Notes a session that ends with this stored block.
+    fn note_final(&mut self, header: &BlockHeader, content: &[u8]) {
+        let counters = || CountersHeader::read_from_prefix(content);
+        if header.kind == kind::COUNTERS
+            && counters().is_ok_and(|(counters, _)| counters.flags & FINAL != 0)
+        {
+            self.final_words.push(Uuid(header.session));
         }
     }
 
@@ -188,13 +214,14 @@ impl Sessions {
                 ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
             written.map_err(ConnectionEnd::protocol)?;
             lock(session).add(&inner.header, inner.content, &block)?;
+            self.note_final(&inner.header, inner.content);
             self.stored_in_container = number;
         }
         Ok(())
     }
 
-    /// Records a measurement of the host's clock in all open sessions. For want of room it is left
-    /// out: the next one comes soon.
+    /// Records a measurement of the host's clock in all open sessions. One that cannot be written is
+    /// left out: the next one comes soon.
     ///
     /// # Errors
     /// A measurement cannot be stored.
@@ -205,8 +232,8 @@ impl Sessions {
             sessions.try_for_each(|session| lock(session).add_clock(clock))
         });
         match stored {
-            Err(error) if !error.is_for_want_of_room() => Err(error.into()),
-            _ => Ok(()),
+            Ok(()) | Err(StoreError::Io { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::budget::Budget;
@@ -11,6 +14,12 @@ use super::error::StoreError;
 use super::options::StoreOptions;
 use super::room::Room;
 use crate::figures::Figures;
+use crate::notice::Notice;
+
+/// Segments that are being written may take one part in this many of what is kept.
+const PARTS: u64 = 4;
+/// Segments are not made smaller than this: each repeats the schema.
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 /// What all sessions of a store share.
 #[derive(Debug)]
@@ -19,26 +28,51 @@ pub(super) struct StoreContext {
     pub(super) figures: Arc<Figures>,
     pub(super) budget: Arc<Budget>,
     pub(super) room: Room,
+    /// Size at which a segment is closed now: less than configured where many are open.
+    pub(super) segment_bytes: AtomicU64,
+    /// Notified when more came than may be kept.
+    pub(super) too_much: Notify,
     /// Segments that are closed and have no index yet.
     pub(super) unindexed: Mutex<Vec<PathBuf>>,
     /// Segments in which damage was found and reported.
     pub(super) damaged: Mutex<BTreeSet<PathBuf>>,
     /// Where notices are sent.
-    pub(super) notices: OnceLock<UnboundedSender<String>>,
+    pub(super) notices: OnceLock<UnboundedSender<Notice>>,
 }
 
 impl StoreContext {
     /// Sends a notice for the operator.
-    pub(super) fn notice(&self, text: String) {
+    pub(super) fn notice(&self, notice: Notice) {
         if let Some(notices) = self.notices.get() {
-            let _ = notices.send(text);
+            let _ = notices.send(notice);
         }
+    }
+
+    /// Counts a block that was appended to a segment since `begun`.
+    pub(super) fn appended(&self, bytes: u64, begun: Instant) {
+        Figures::add(&self.figures.writes_total, 1);
+        Figures::add_time(&self.figures.write_microseconds_total, begun);
+        Figures::add(&self.figures.stored_bytes_total, bytes);
+        let all = self.figures.store_bytes.fetch_add(bytes, Relaxed) + bytes;
+        let most = self.options.retention.bytes;
+        if most.is_some_and(|most| all > most) {
+            self.too_much.notify_one();
+        }
+    }
+
+    /// Takes note of how many sessions write segments: all of these together must be less than may
+    /// be kept.
+    pub(super) fn open_sessions(&self, count: usize) {
+        let share = |most: u64| (most / PARTS / count.max(1) as u64).max(SEGMENT_BYTES_MIN);
+        let share = self.options.retention.bytes.map_or(u64::MAX, share);
+        let bytes = self.options.segment_bytes.min(share);
+        self.segment_bytes.store(bytes, Relaxed);
     }
 
     /// Takes note of a failed write, and returns it.
     pub(super) fn failed(&self, error: StoreError) -> StoreError {
         if let Some(notice) = self.room.failed(&error) {
-            self.notice(notice);
+            self.notice(Notice::error(notice));
         }
         error
     }

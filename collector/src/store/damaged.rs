@@ -16,15 +16,16 @@ use super::error::{StoreError, io_at};
 use super::store_directory::create;
 use crate::figures::Figures;
 use crate::mutex::lock;
+use crate::notice::Notice;
 
 impl StoreContext {
     /// Reports and counts damage in a segment that stays as it is, once for each segment.
     pub(super) fn damaged(&self, segment: &Path, what: &str) {
         if lock(&self.damaged).insert(segment.to_owned()) {
             Figures::add(&self.figures.damaged_segments_total, 1);
-            self.notice(format!(
+            self.notice(Notice::error(format!(
                 "{what}; the segment stays, what else is in it is read"
-            ));
+            )));
         }
     }
 
@@ -41,9 +42,9 @@ impl StoreContext {
         let kept = keep(segment, offset).map_err(io_at("copy the end of", segment))?;
         Figures::add(&self.figures.damaged_segments_total, 1);
         let place = kept.display();
-        self.notice(format!(
+        self.notice(Notice::error(format!(
             "{what}; no block follows, cut off and kept: {place}"
-        ));
+        )));
         Ok(())
     }
 }

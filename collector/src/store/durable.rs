@@ -1,5 +1,7 @@
 //! Makes what was stored of a session durable, while more of it may come.
 
+use std::time::Instant;
+
 use super::context::SyncHandles;
 use super::error::StoreError;
 use super::session::SharedSession;
@@ -20,6 +22,7 @@ pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
     if unsynced.is_empty() {
         return Ok(());
     }
+    let begun = Instant::now();
     let synced = unsynced.sync(&context.options.root);
     if synced.is_err() {
         let mut session = lock(session);
@@ -28,5 +31,6 @@ pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
         return synced.map_err(|error| context.failed(error));
     }
     Figures::add(&context.figures.syncs_total, 1);
+    Figures::add_time(&context.figures.sync_microseconds_total, begun);
     Ok(())
 }

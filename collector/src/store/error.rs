@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringmark_format::Uuid;
 
-use crate::host_name::NameTooLong;
+use crate::host_name::{NameTooLong, short};
 
 /// Why something was not stored.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,11 @@ pub enum StoreError {
         source: NotAStore,
     },
     /// The session was sent by another host first.
-    #[error("session {session} belongs to host {owner}, sent by {host}")]
+    #[error(
+        "session {session} belongs to host {}, sent by {}",
+        short(owner),
+        short(host)
+    )]
     Foreign {
         /// The session.
         session: Uuid,
@@ -51,6 +55,17 @@ pub enum StoreError {
     #[error("all sessions together would take more than {most} bytes of memory")]
     Full {
         /// What they may take, in bytes.
+        most: u64,
+    },
+    /// The sessions of a host take all the memory that one host may.
+    #[error(
+        "the sessions of host {} would take more than {most} bytes of memory",
+        short(host)
+    )]
+    HostFull {
+        /// The host.
+        host: String,
+        /// What its sessions may take, in bytes.
         most: u64,
     },
     /// Blocks of a session contradict each other, or exceed what a session may have.

@@ -14,13 +14,14 @@
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
 //! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
-//! `room`, whether there is any; `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
+//! `room`, whether there is any, and `free_space`; `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
 
 mod budget;
 mod context;
 mod damaged;
 mod durable;
 mod error;
+mod free_space;
 mod identity;
 pub mod index;
 mod known_session;
@@ -42,7 +43,7 @@ mod unsynced;
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};
 pub use known_session::KnownSession;
-pub use options::{Retention, StoreOptions, SyncMode};
+pub use options::{MinFree, Retention, StoreOptions, SyncMode};
 pub use retention::Now;
 pub use session::{SharedSession, StoredSession};
 pub use sessions::Store;

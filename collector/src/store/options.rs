@@ -28,7 +28,7 @@ pub struct StoreOptions {
     pub segment_age: Duration,
     /// Which segments are removed.
     pub retention: Retention,
-    /// Memory for remembered sessions, in bytes; one connection gets at most an eighth.
+    /// Memory for remembered sessions, in bytes; one host gets at most an eighth.
     pub session_bytes: u64,
     /// What the collector may do with the directory.
     pub directory: DirectoryOptions,
@@ -37,8 +37,38 @@ pub struct StoreOptions {
 /// Which segments a store keeps; the default keeps all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Most bytes of all segments together; the oldest are removed first.
+    /// Most bytes of all segments together, those that are being written included. What is too much
+    /// is taken from the host that has most, its oldest first.
     pub bytes: Option<u64>,
+    /// Most bytes of the segments of one host.
+    pub host_bytes: Option<u64>,
+    /// What stays free on the file system.
+    pub min_free: MinFree,
     /// Age of its last event at which a segment is removed.
     pub age: Option<Duration>,
+}
+
+/// What stays free on the store's file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinFree {
+    /// A number of bytes.
+    Bytes(u64),
+    /// A part of the file system, in percent.
+    Percent(u8),
+}
+
+impl Default for MinFree {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+impl MinFree {
+    /// The same in bytes, for a file system of this size.
+    pub(super) fn bytes(self, whole: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => whole / 100 * u64::from(percent),
+        }
+    }
 }

@@ -1,22 +1,30 @@
-//! Retention: the oldest segments are removed, by the times of their events and by the size of the
-//! store.
+//! Retention: the oldest segments are removed, by the times of their events, by the size of the
+//! store and of what each host has in it, and by what is free.
+//!
+//! What is too much is taken from the host that has most. Segments that are being written count: if
+//! there is no other, the largest is closed, and goes once it is durable.
 //!
 //! Removal cannot be undone, and the reason may be a mistyped option or a wrong clock. So at most a
 //! tenth of the store goes at once beyond what came, and ages count only while the clock is steady.
 
+mod by_host;
+mod enforcement;
 mod segment_times;
 mod steady_clock;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use ringmark_decoder::Stamper;
-use ringmark_decoder::store::{self as files, SegmentName};
+use ringmark_decoder::store as files;
 
-use super::error::{StoreError, io_at};
+use super::error::io_at;
+use super::free_space::FreeSpace;
 use super::options::{Retention, StoreOptions};
+use by_host::{ByHost, Candidate};
+use enforcement::Enforcement;
+pub(super) use enforcement::{Enforced, Occasion, Sessions};
 use segment_times::SegmentTimes;
 pub use steady_clock::Now;
 use steady_clock::{ClockLook, SteadyClock};
@@ -24,28 +32,6 @@ use steady_clock::{ClockLook, SteadyClock};
 /// A store may lose at most one part in this many at once, beyond what came: a mistake is noticed
 /// before all is gone.
 const PARTS: u64 = 10;
-
-/// What an enforcement found and did.
-#[derive(Debug, Default)]
-pub(super) struct Enforced {
-    /// Segments removed.
-    pub(super) removed: u64,
-    /// Their bytes.
-    pub(super) removed_bytes: u64,
-    /// Bytes of all segments that are left.
-    pub(super) bytes: u64,
-    pub(super) errors: Vec<StoreError>,
-    /// Notices for the operator.
-    pub(super) notices: Vec<String>,
-}
-
-/// A segment that may be removed. The order is that of removal.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    times: SegmentTimes,
-    path: PathBuf,
-    bytes: u64,
-}
 
 /// What is remembered from one enforcement to the next.
 #[derive(Debug, Default)]
@@ -55,6 +41,8 @@ pub(super) struct RetentionState {
     clock: SteadyClock,
     /// Bytes of all segments that the last enforcement left.
     left_bytes: Option<u64>,
+    /// Bytes that came and may be removed on any occasion.
+    came_bytes: u64,
     /// The notice that not all could be removed at once was made.
     is_held_back: bool,
 }
@@ -67,56 +55,60 @@ struct KnownSegment {
 }
 
 impl RetentionState {
-    /// Removes the segments that `options` do not keep, the oldest first. `is_written` says whether
-    /// a segment may still change. `remove` removes one, and returns `false` if it must stay.
+    /// Removes the segments that `options` do not keep. `free` is what is free on the file system.
     pub(super) fn enforce(
         &mut self,
         options: &StoreOptions,
         now: Now,
-        is_written: impl Fn(&Path) -> bool,
-        remove: impl Fn(&Path) -> Result<bool, StoreError>,
+        occasion: Occasion,
+        free: Option<FreeSpace>,
+        sessions: &impl Sessions,
     ) -> Enforced {
         let mut done = Enforced::default();
-        let segments = self.segments(options, now, is_written, &mut done);
+        let left = ByHost::of(self.segments(options, now, sessions, &mut done));
         let old = self.too_old(options.retention.age, now, &mut done);
-        done.bytes = segments.iter().map(|segment| segment.bytes).sum();
-        let came = done
-            .bytes
-            .saturating_sub(self.left_bytes.unwrap_or(done.bytes));
-        let most = came + done.bytes / PARTS;
-        let mut is_held_back = false;
-        for segment in segments {
-            let is_old = segment.times.last_ns < old;
-            let is_much = options.retention.bytes.is_some_and(|b| done.bytes > b);
-            if !(is_old || is_much) {
-                break;
-            }
-            if done.removed > 0 && done.removed_bytes + segment.bytes > most {
-                is_held_back = true;
-                break;
-            }
-            match remove(&segment.path) {
-                Ok(true) => done.count(&segment, options, is_old),
-                Ok(false) => {}
-                Err(error) => done.errors.push(error),
-            }
-        }
+        let bytes = left.bytes();
+        self.came_bytes += bytes.saturating_sub(self.left_bytes.unwrap_or(bytes));
+        let regular = match occasion {
+            Occasion::Regular => bytes / PARTS,
+            Occasion::TooMuchCame => 0,
+        };
+        let mut enforcement = Enforcement {
+            sessions,
+            left,
+            done,
+            most: self.came_bytes + regular,
+            may_exceed: occasion == Occasion::Regular,
+            is_held_back: false,
+        };
+        enforcement.remove_all(&options.retention, old, free);
+        let Enforcement {
+            mut done,
+            is_held_back,
+            ..
+        } = enforcement;
+        done.bytes = bytes - done.removed_bytes;
+        self.came_bytes = match is_held_back {
+            true => self.came_bytes.saturating_sub(done.removed_bytes),
+            false => 0,
+        };
         self.left_bytes = Some(done.bytes);
-        if is_held_back && !self.is_held_back {
-            let text = "more than a tenth of the store is beyond --keep-age or --keep-size: it is \
-                        removed a tenth at a time; end the collector if that is not meant";
+        if is_held_back && !self.is_held_back && occasion == Occasion::Regular {
+            let text = "more than a tenth of the store is beyond --keep-age, --keep-size or \
+                        --min-free: it is removed a tenth at a time; end the collector if that is \
+                        not meant";
             done.notices.push(text.to_owned());
         }
         self.is_held_back = is_held_back;
         done
     }
 
-    /// All segments, the oldest first.
+    /// All segments.
     fn segments(
         &mut self,
         options: &StoreOptions,
         now: Now,
-        is_written: impl Fn(&Path) -> bool,
+        sessions: &impl Sessions,
         done: &mut Enforced,
     ) -> Vec<Candidate> {
         let files = files::segments(&options.root).unwrap_or_else(|error| {
@@ -135,7 +127,7 @@ impl RetentionState {
                 _ if !needs_times => SegmentTimes::now(now),
                 Some(known) => known.times,
                 None => match SegmentTimes::indexed(&path, now) {
-                    None if is_written(&path) => SegmentTimes::now(now),
+                    None if sessions.is_written(&path) => SegmentTimes::now(now),
                     None => SegmentTimes::read(&path, now),
                     Some(times) => times,
                 },
@@ -144,9 +136,14 @@ impl RetentionState {
                 let known = KnownSegment { bytes, times };
                 let _ = self.known.insert(path.clone(), known);
             }
-            all.push(Candidate { times, path, bytes });
+            let is_open = needs_times && sessions.is_open(&path);
+            all.push(Candidate {
+                times,
+                path,
+                bytes,
+                is_open,
+            });
         }
-        all.sort();
         all
     }
 
@@ -167,44 +164,15 @@ impl RetentionState {
     }
 }
 
-impl Enforced {
-    /// Counts a segment that was removed, and makes a notice of it.
-    fn count(&mut self, segment: &Candidate, options: &StoreOptions, is_old: bool) {
-        self.bytes -= segment.bytes;
-        self.removed += 1;
-        self.removed_bytes += segment.bytes;
-        let why = match (is_old, options.retention.age, options.retention.bytes) {
-            (true, Some(age), _) => format!("older than --keep-age, {} s", age.as_secs_f64()),
-            (_, _, bytes) => format!(
-                "the oldest beyond --keep-size, {} bytes",
-                bytes.unwrap_or_default()
-            ),
-        };
-        let host = segment.path.parent().and_then(Path::file_name);
-        let host = host.unwrap_or_default().to_string_lossy();
-        let of = match files::parse(&segment.path) {
-            Some(SegmentName { session, number }) => {
-                format!("segment {number} of session {session}")
-            }
-            None => segment.path.display().to_string(),
-        };
-        let [first, last] = [segment.times.first_ns, segment.times.last_ns].map(stamp);
-        self.notices.push(format!(
-            "removed {of} of host {host}, {first} to {last}, {} bytes: {why}",
-            segment.bytes
-        ));
-    }
-}
-
-/// A time to the second, for notices.
-fn stamp(ns: u64) -> String {
-    String::from_utf8_lossy(&Stamper::default().stamp(ns)[..19]).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::path::Path;
+
+    use super::enforcement::stamp;
+    use crate::store::StoreError;
+    use crate::store::options::MinFree;
 
     const S: u64 = 1_000_000_000;
     const HOUR: u64 = 3600 * S;
@@ -218,12 +186,42 @@ mod tests {
         }
     }
 
+    /// Segments that must stay, and those that are open.
+    #[derive(Default)]
+    struct Kept {
+        stay: Vec<PathBuf>,
+        open: RefCell<Vec<PathBuf>>,
+    }
+
+    impl Sessions for Kept {
+        fn is_written(&self, _: &Path) -> bool {
+            false
+        }
+
+        fn is_open(&self, segment: &Path) -> bool {
+            self.open.borrow().iter().any(|open| open == segment)
+        }
+
+        fn close(&self, segment: &Path) {
+            self.open.borrow_mut().retain(|open| open != segment);
+        }
+
+        fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
+            let must_stay = self.stay.iter().any(|stay| stay == segment);
+            assert!(!self.is_open(segment), "{}", segment.display());
+            if !must_stay {
+                fs::remove_file(segment).unwrap();
+            }
+            Ok(!must_stay)
+        }
+    }
+
     /// A store of segments without events, which have the times of their days.
     struct Days {
         root: PathBuf,
         options: StoreOptions,
         retaining: RetentionState,
-        kept: RefCell<Vec<PathBuf>>,
+        kept: Kept,
     }
 
     impl Days {
@@ -247,7 +245,7 @@ mod tests {
                 session_bytes: 1 << 20,
                 directory: crate::store::DirectoryOptions::default(),
             };
-            let (retaining, kept) = (RetentionState::default(), RefCell::default());
+            let (retaining, kept) = (RetentionState::default(), Kept::default());
             Self {
                 root,
                 options,
@@ -257,16 +255,12 @@ mod tests {
         }
 
         fn tidy(&mut self, now: Now) -> Enforced {
-            let remove = |path: &Path| {
-                if self.kept.borrow().iter().any(|kept| kept == path) {
-                    return Ok(false);
-                }
-                fs::remove_file(path).unwrap();
-                Ok(true)
-            };
-            let is_written = |_: &Path| false;
+            self.tidy_on(Occasion::Regular, now)
+        }
+
+        fn tidy_on(&mut self, occasion: Occasion, now: Now) -> Enforced {
             self.retaining
-                .enforce(&self.options, now, is_written, remove)
+                .enforce(&self.options, now, occasion, None, &self.kept)
         }
 
         fn left(&self) -> Vec<PathBuf> {
@@ -281,8 +275,10 @@ mod tests {
     }
 
     fn of_age(days: u64) -> Retention {
-        let age = Some(Duration::from_secs(days * 86_400));
-        Retention { bytes: None, age }
+        Retention {
+            age: Some(Duration::from_secs(days * 86_400)),
+            ..Retention::default()
+        }
     }
 
     #[test]
@@ -295,7 +291,7 @@ mod tests {
         );
         assert_eq!(store.tidy(at(0, 0)).removed, 0);
         // Ten of the twenty, two at a time; what must stay stands in no other's way.
-        store.kept.borrow_mut().push(store.left()[1].clone());
+        store.kept.stay.push(store.left()[1].clone());
         let first = store.tidy(at(2, 0));
         assert_eq!(
             (first.removed, first.removed_bytes, first.bytes),
@@ -345,7 +341,7 @@ mod tests {
     fn what_is_too_much_goes_as_fast_as_it_comes() {
         let much = Retention {
             bytes: Some(1000),
-            age: None,
+            ..Retention::default()
         };
         let mut store = Days::new("much", much);
         assert_eq!(store.tidy(at(0, 0)).removed, 2);
@@ -358,5 +354,57 @@ mod tests {
         fs::write(path, [0; 900]).unwrap();
         assert_eq!(store.tidy(at(0, 0)).removed, 9);
         assert_eq!(store.left().len(), 2);
+    }
+    #[test]
+    fn what_is_open_counts_and_is_closed_if_nothing_else_can_go() {
+        let much = Retention {
+            bytes: Some(100),
+            ..Retention::default()
+        };
+        let mut store = Days::new("open", much);
+        *store.kept.open.borrow_mut() = store.left();
+        for path in &store.left()[..18] {
+            fs::remove_file(path).unwrap();
+        }
+        let first = store.tidy(at(0, 0));
+        assert_eq!((first.removed, first.bytes), (0, 200));
+        assert_eq!(store.kept.open.borrow().len(), 18 + 1, "one was closed");
+        let second = store.tidy(at(0, 0));
+        assert_eq!((second.removed, second.bytes), (1, 100));
+    }
+
+    #[test]
+    fn between_the_times_only_as_much_goes_as_came() {
+        let much = Retention {
+            bytes: Some(1500),
+            ..Retention::default()
+        };
+        let mut store = Days::new("came", much);
+        assert_eq!(store.tidy(at(0, 0)).removed, 2);
+        assert_eq!(store.tidy_on(Occasion::TooMuchCame, at(0, 0)).removed, 0);
+        let newest = store.left().pop().unwrap();
+        let path = newest.with_file_name(format!("{}.1.rmk", ringmark_format::Uuid([8; 16])));
+        fs::write(path, [0; 250]).unwrap();
+        let went = store.tidy_on(Occasion::TooMuchCame, at(0, 0));
+        assert_eq!((went.removed, store.left().len()), (2, 17));
+    }
+
+    #[test]
+    fn room_is_made_for_what_must_stay_free() {
+        let mut store = Days::new("free", Retention::default());
+        store.options.retention.min_free = MinFree::Bytes(1000);
+        let free = Some(FreeSpace {
+            whole_bytes: 4000,
+            free_bytes: 850,
+        });
+        let (now, regular) = (at(0, 0), Occasion::Regular);
+        let state = &mut store.retaining;
+        let went = state.enforce(&store.options, now, regular, free, &store.kept);
+        assert_eq!(went.removed, 2);
+        let percent = MinFree::Percent(25);
+        assert_eq!(
+            (percent.bytes(4000), MinFree::default().bytes(4000)),
+            (1000, 0)
+        );
     }
 }

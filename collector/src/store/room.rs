@@ -5,10 +5,10 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::fs::statvfs;
 use tokio::sync::watch;
 
 use super::error::StoreError;
+use super::free_space::FreeSpace;
 use super::options::StoreOptions;
 use crate::figures::Figures;
 use crate::mutex::lock;
@@ -55,18 +55,23 @@ impl Room {
 
     /// Looks whether there is room now; returns a notice if that changed.
     pub(super) fn look(&self, options: &StoreOptions) -> Option<String> {
-        let Ok(about) = statvfs(&options.root) else {
-            return None;
-        };
-        let free = about.f_bavail.saturating_mul(about.f_frsize);
+        let space = FreeSpace::of(&options.root).ok()?;
+        let free = space.free_bytes;
         Figures::set(&self.figures.free_bytes, free);
+        let floor = options.retention.min_free.bytes(space.whole_bytes);
+        let root = options.root.display();
         if *self.is_there.borrow() {
-            return None;
+            let text = || {
+                format!(
+                    "{root}: {free} bytes are free, expected {floor} (--min-free); streamers wait \
+                     until there is room, nothing is refused"
+                )
+            };
+            return (free < floor && self.set(false)).then(text);
         }
         let is_time = lock(&self.failed_at).elapsed() >= AGAIN_AFTER;
-        let is_there = is_time || free >= AGAIN_BYTES;
-        let text = || format!("{}: there is room again", options.root.display());
-        (is_there && self.set(true)).then(text)
+        let is_there = free >= floor && (is_time || free >= AGAIN_BYTES);
+        (is_there && self.set(true)).then(|| format!("{root}: there is room again"))
     }
 
     /// Notes whether there is room; returns whether that changed.

@@ -1,7 +1,7 @@
 //! A segment that is being written: append-only, whole blocks, readable alone.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -17,6 +17,9 @@ use super::error::{StoreError, io_at};
 use super::options::SyncMode;
 use super::session_directories;
 use super::store_directory::{DirectoryOptions, remove_left};
+
+/// How often a new segment's directory is made: it may be removed as empty at the same time.
+const MAKE_TRIES: u32 = 10;
 
 /// When a new segment gets its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,17 +63,23 @@ impl Segment {
         preamble: &[u8],
         within: DirectoryOptions,
     ) -> Result<Self, StoreError> {
-        if let Some(directory) = path.parent() {
-            let made = within.make_directory(directory);
-            made.map_err(io_at("create", directory))?;
-        }
         let unnamed = session_directories::unnamed(path);
-        let file = match naming {
+        let create = || match naming {
             // A file left there held what was not acknowledged when its session was given up.
             Naming::WhenDurable => remove_left(&unnamed).and_then(|()| within.create(&unnamed)),
             Naming::AtOnce => within.create(path),
         };
-        let file = file.map_err(io_at("create", path))?;
+        let mut tries = 0..MAKE_TRIES;
+        let file = loop {
+            if let Some(directory) = path.parent() {
+                let made = within.make_directory(directory);
+                made.map_err(io_at("create", directory))?;
+            }
+            match create() {
+                Err(error) if error.kind() == ErrorKind::NotFound && tries.next().is_some() => {}
+                created => break created.map_err(io_at("create", path))?,
+            }
+        };
         let mut segment = Self::over(file, path, 0);
         let written = segment.append(preamble);
         if written.is_err() {

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use ringmark_format::Uuid;
 
@@ -61,6 +63,11 @@ impl Segments {
         let mut closed = self.closed.iter();
         self.current() == Some(segment)
             || closed.any(|closed| closed.path() == segment && closed.is_unsynced())
+    }
+
+    /// Whether anything is not durable.
+    pub(super) fn have_unsynced(&self) -> bool {
+        self.sync.has_unsynced()
     }
 
     /// Whether a sync failed: nothing can be added, and what is not durable must go.
@@ -128,7 +135,7 @@ impl Segments {
         preamble: impl FnOnce() -> Vec<u8>,
     ) -> Result<(), StoreError> {
         self.sync.check(&self.directory)?;
-        let most = self.context.options.segment_bytes;
+        let most = self.context.segment_bytes.load(Relaxed);
         let is_full = |s: &Segment| s.bytes() + block.len() as u64 > most;
         if let Some(segment) = &self.current
             && (segment.is_broken() || is_full(segment))
@@ -145,8 +152,9 @@ impl Segments {
         if is_synced {
             self.sync.add_file(segment.file(), segment.bytes());
         }
+        let begun = Instant::now();
         segment.append(block)?;
-        Figures::add(&self.context.figures.stored_bytes_total, block.len() as u64);
+        self.context.appended(block.len() as u64, begun);
         Ok(())
     }
 
@@ -183,6 +191,13 @@ impl Segments {
             lock(&self.context.unindexed).push(segment.path().to_owned());
             self.closed.retain(ClosedSegment::is_unsynced);
             self.closed.push(ClosedSegment::of(&segment));
+        }
+    }
+
+    /// Closes this segment, if it is the present one.
+    pub(super) fn close_if_current(&mut self, segment: &Path) {
+        if self.current() == Some(segment) {
+            self.close();
         }
     }
 

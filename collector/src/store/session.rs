@@ -49,10 +49,11 @@ impl StoredSession {
         content: &[u8],
         context: &Arc<StoreContext>,
     ) -> Result<Self, StoreError> {
+        let host = safe(host);
         Ok(Self {
             uuid,
-            host: safe(host),
-            contents: SessionContents::new(uuid, content, &context.budget)?,
+            contents: SessionContents::new(uuid, &host, content, &context.budget)?,
+            host,
             segments: Segments::new(uuid, directory, context),
             clocks: ClockHistory::default(),
             context: context.clone(),

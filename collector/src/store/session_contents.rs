@@ -39,6 +39,7 @@ impl SessionContents {
     /// All sessions together would take too much memory.
     pub(super) fn new(
         uuid: Uuid,
+        host: &str,
         session: &[u8],
         budget: &Arc<Budget>,
     ) -> Result<Self, StoreError> {
@@ -47,7 +48,7 @@ impl SessionContents {
             session: session.to_vec(),
             schema: Vec::new(),
             slots: BTreeMap::new(),
-            charge: Charge::new(budget, session.len())?,
+            charge: Charge::new(budget, host, session.len())?,
         })
     }
 

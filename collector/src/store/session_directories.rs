@@ -58,6 +58,16 @@ pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
         .try_for_each(fs::remove_file)
 }
 
+/// Removes the directories above a removed segment that are empty now, up to the store's root. One
+/// that is in use again stays, since it is not empty.
+pub(super) fn remove_empty(segment: &Path, root: &Path) {
+    let above = segment.ancestors().skip(1);
+    let mut removed = above
+        .take_while(|directory| *directory != root)
+        .map(fs::remove_dir);
+    while removed.next().is_some_and(|removed| removed.is_ok()) {}
+}
+
 /// The directory of every session in a store. Sessions of one directory share its name: there may
 /// be a million of them.
 #[derive(Debug, Default)]
@@ -89,15 +99,50 @@ impl SessionDirectories {
         self.sessions.insert(session, directory);
     }
 
-    /// The directory of a session; `None`: it is not known, or its last segment was removed.
-    pub(super) fn of(&mut self, session: Uuid) -> Option<Arc<Path>> {
-        let directory = self.sessions.get(&session)?.clone();
-        let has_it = |file: fs::DirEntry| parse(&file.path()).is_some_and(|s| s.session == session);
-        let mut files = fs::read_dir(&directory).into_iter().flatten().flatten();
-        if files.any(has_it) {
-            return Some(directory);
+    /// The directory of a session; `None`: it is not known.
+    pub(super) fn of(&self, session: Uuid) -> Option<Arc<Path>> {
+        self.sessions.get(&session).cloned()
+    }
+
+    /// Forgets a session whose last segment was removed.
+    pub(super) fn remove(&mut self, session: Uuid) {
+        if let Some(directory) = self.sessions.remove(&session)
+            // One reference is this one, another one that in the set.
+            && Arc::strong_count(&directory) <= 2
+        {
+            self.directories.remove(&directory);
         }
-        self.sessions.remove(&session);
-        None
+    }
+}
+
+/// Whether a segment of this session lies in a directory. This may wait for the disk.
+pub(super) fn has_segments(directory: &Path, session: Uuid) -> bool {
+    let is_its = |file: fs::DirEntry| parse(&file.path()).is_some_and(|s| s.session == session);
+    let mut files = fs::read_dir(directory).into_iter().flatten().flatten();
+    files.any(is_its)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_without_files_go_and_others_stay() {
+        let name = format!("ringmark-empty-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let segment = |host: &str| root.join("2026-11-25/service").join(host).join("a.0.rmk");
+        for host in ["web-1", "web-2"] {
+            fs::create_dir_all(segment(host).parent().unwrap()).unwrap();
+        }
+        remove_empty(&segment("web-1"), &root);
+        assert!(!segment("web-1").parent().unwrap().exists());
+        assert!(segment("web-2").parent().unwrap().exists());
+        fs::write(segment("web-2"), "").unwrap();
+        remove_empty(&segment("web-2"), &root);
+        assert!(segment("web-2").exists());
+        fs::remove_file(segment("web-2")).unwrap();
+        remove_empty(&segment("web-2"), &root);
+        assert!(root.exists() && fs::read_dir(&root).unwrap().next().is_none());
+        fs::remove_dir(&root).unwrap();
     }
 }

@@ -3,24 +3,26 @@
 //! A thread may lock the maps while it holds a session. Only [`Store::tidy`] does it the other way
 //! round, with sessions that no other thread has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::store::{self as files, SegmentName};
 use ringmark_format::Uuid;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::budget::Budget;
 use super::context::StoreContext;
 use super::error::{StoreError, io_at};
+use super::free_space::FreeSpace;
 use super::identity::Identity;
 use super::known_session::check_content;
 use super::options::{StoreOptions, SyncMode};
-use super::retention::{Now, RetentionState};
+use super::retention::{Now, Occasion, RetentionState, Sessions};
 use super::room::Room;
 use super::session::{SharedSession, StoredSession};
 use super::session_directories::{self, SessionDirectories};
@@ -28,6 +30,7 @@ use super::turns::Turns;
 use super::{damaged, index, recover};
 use crate::figures::Figures;
 use crate::mutex::{lock, try_lock};
+use crate::notice::Notice;
 
 /// How long one care of the store makes indexes; the rest is left to the next.
 const INDEX_FOR: Duration = Duration::from_secs(2);
@@ -62,6 +65,7 @@ impl Store {
         let directories = SessionDirectories::of_segments(&segments);
         let has_none = |segment: &PathBuf| !files::index_of(segment).exists();
         let unindexed = segments.into_iter().filter(has_none).collect();
+        let segment_bytes = options.segment_bytes;
         let budget = Budget::new(options.session_bytes, figures.clone());
         let room = Room::new(figures.clone());
         Ok(Self {
@@ -70,6 +74,8 @@ impl Store {
                 figures,
                 budget,
                 room,
+                segment_bytes: AtomicU64::new(segment_bytes),
+                too_much: Notify::new(),
                 unindexed: Mutex::new(unindexed),
                 damaged: Mutex::default(),
                 notices: OnceLock::new(),
@@ -84,7 +90,7 @@ impl Store {
     }
 
     /// Sends notices about damage there from now on. Only the first call counts.
-    pub(crate) fn send_notices_to(&self, notices: UnboundedSender<String>) {
+    pub(crate) fn send_notices_to(&self, notices: UnboundedSender<Notice>) {
         let _ = self.context.notices.set(notices);
     }
 
@@ -98,12 +104,6 @@ impl Store {
     #[must_use]
     pub fn sync(&self) -> SyncMode {
         self.context.options.sync
-    }
-
-    /// Memory that the sessions of one connection may take, in bytes.
-    #[must_use]
-    pub fn share(&self) -> u64 {
-        self.context.options.session_bytes / 8
     }
 
     /// The session that a host announces with this content of SESSION. If it is not in memory it is
@@ -151,7 +151,7 @@ impl Store {
             Some(shared) => shared,
             None => {
                 let found = match self.find(uuid, host, content) {
-                    Err(StoreError::Full { .. }) => {
+                    Err(StoreError::Full { .. } | StoreError::HostFull { .. }) => {
                         self.forget_idle();
                         self.find(uuid, host, content)?
                     }
@@ -159,7 +159,10 @@ impl Store {
                 };
                 let found = Arc::new(Mutex::new(found));
                 Figures::add(&self.context.figures.sessions_total, 1);
-                lock(&self.open).insert(uuid, found.clone());
+                let mut open = lock(&self.open);
+                open.insert(uuid, found.clone());
+                self.context.open_sessions(open.len());
+                drop(open);
                 found
             }
         };
@@ -179,7 +182,7 @@ impl Store {
     /// Finds a session in its files, or makes a new one.
     fn find(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<StoredSession, StoreError> {
         check_content(uuid, content)?;
-        let place = lock(&self.directories).of(uuid);
+        let place = self.directory_of(uuid);
         if let Some(directory) = place
             && let Some(found) = recover::session(uuid, &directory, content, &self.context)?
         {
@@ -194,6 +197,16 @@ impl Store {
         StoredSession::new(uuid, host, directory, content, &self.context)
     }
 
+    /// The directory in which segments of a session lie, if there are any.
+    fn directory_of(&self, uuid: Uuid) -> Option<Arc<Path>> {
+        let directory = lock(&self.directories).of(uuid)?;
+        if session_directories::has_segments(&directory, uuid) {
+            return Some(directory);
+        }
+        lock(&self.directories).remove(uuid);
+        None
+    }
+
     /// Cares for the store: closes old segments, makes indexes, and removes what retention does not
     /// keep. Returns what failed.
     pub fn tidy(&self) -> Vec<StoreError> {
@@ -203,6 +216,20 @@ impl Store {
     /// As [`Store::tidy`], at another moment: for tests.
     #[doc(hidden)]
     pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
+        self.care(now, Occasion::Regular)
+    }
+
+    /// As [`Store::tidy`], but removes only as much as came: between two regular cares.
+    pub(crate) fn tidy_what_came(&self) -> Vec<StoreError> {
+        self.care(Now::read(), Occasion::TooMuchCame)
+    }
+
+    /// Waits until more came than may be kept.
+    pub(crate) async fn too_much(&self) {
+        self.context.too_much.notified().await;
+    }
+
+    fn care(&self, now: Now, occasion: Occasion) -> Vec<StoreError> {
         let sessions: Vec<SharedSession> = lock(&self.open).values().cloned().collect();
         for session in sessions {
             // A session that waits for the disk is left to the next care.
@@ -213,13 +240,10 @@ impl Store {
         self.forget_idle();
         // Before retention, which reads the times of events from them.
         let mut errors = self.make_indexes();
-        let pending: HashSet<PathBuf> = lock(&self.context.unindexed).iter().cloned().collect();
-        let enforced = lock(&self.retention).enforce(
-            &self.context.options,
-            now,
-            |segment| pending.contains(segment) || self.is_used(segment),
-            |segment| self.remove(segment),
-        );
+        self.context.open_sessions(lock(&self.open).len());
+        let options = &self.context.options;
+        let free = FreeSpace::of(&options.root).ok();
+        let enforced = lock(&self.retention).enforce(options, now, occasion, free, self);
         let figures = &self.context.figures;
         Figures::add(&figures.segments_removed_total, enforced.removed);
         Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);
@@ -239,20 +263,17 @@ impl Store {
         files::parse(segment).is_some_and(|name| self.has_use_for(name.session, segment))
     }
 
+    /// The session in memory that a segment is of.
+    fn session_of(&self, segment: &Path) -> Option<SharedSession> {
+        let name = files::parse(segment)?;
+        lock(&self.open).get(&name.session).cloned()
+    }
+
     /// Whether a session in memory writes a segment, or did so lately; true of one that waits for
     /// the disk.
     fn has_use_for(&self, session: Uuid, segment: &Path) -> bool {
         let has_use = self.ask(session, |session| session.segments.has_use_for(segment));
         has_use.unwrap_or(true)
-    }
-
-    /// Removes a segment, unless it is still used; returns whether it was removed. A connection may
-    /// ask for its session at any time, so the session cannot be found while this runs.
-    fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
-        let Some(SegmentName { session: uuid, .. }) = files::parse(segment) else {
-            return Ok(false);
-        };
-        self.turns.alone(uuid, || self.remove_unused(uuid, segment))
     }
 
     fn remove_unused(&self, uuid: Uuid, segment: &Path) -> Result<bool, StoreError> {
@@ -265,6 +286,9 @@ impl Store {
         let copies = damaged::remove_copies(segment);
         Figures::add(&self.context.figures.damaged_removed_total, copies);
         lock(&self.context.damaged).remove(segment);
+        if self.directory_of(uuid).is_none() {
+            session_directories::remove_empty(segment, &self.context.options.root);
+        }
         Ok(true)
     }
 
@@ -314,19 +338,68 @@ impl Store {
     /// Forgets the sessions that no connection uses: they can be found again in their files.
     fn forget_idle(&self) {
         let mut open = lock(&self.open);
-        open.retain(|uuid, session| {
-            if Arc::strong_count(session) > 1 {
-                return true;
-            }
-            let mut session = lock(session);
-            if session.segments.have_failed() && session.segments.give_up().is_err() {
-                return true;
-            }
-            if session.is_stored() {
-                lock(&self.directories).insert(*uuid, session.segments.directory());
-                lock(&self.context.unindexed).extend(session.current());
-            }
-            false
-        });
+        open.retain(|uuid, session| !self.can_forget(*uuid, session));
+    }
+
+    /// Forgets a session that has ended, unless a connection uses it or something of it is not
+    /// durable.
+    pub(crate) fn forget(&self, uuid: Uuid) {
+        let mut open = lock(&self.open);
+        let session = open.get(&uuid);
+        let is_durable = |session: &&SharedSession| {
+            Arc::strong_count(session) == 1 && !lock(session).segments.have_unsynced()
+        };
+        let session = session.filter(is_durable);
+        if session.is_some_and(|session| self.can_forget(uuid, session)) {
+            let _ = open.remove(&uuid);
+        }
+    }
+
+    /// Whether no connection uses a session; then it is noted where it can be found again.
+    fn can_forget(&self, uuid: Uuid, session: &SharedSession) -> bool {
+        if Arc::strong_count(session) > 1 {
+            return false;
+        }
+        let mut session = lock(session);
+        if session.segments.have_failed() && session.segments.give_up().is_err() {
+            return false;
+        }
+        if session.is_stored() {
+            lock(&self.directories).insert(uuid, session.segments.directory());
+            lock(&self.context.unindexed).extend(session.current());
+        }
+        true
+    }
+}
+
+impl Sessions for Store {
+    fn is_written(&self, segment: &Path) -> bool {
+        let unindexed = lock(&self.context.unindexed);
+        let is_pending = unindexed.iter().any(|pending| pending == segment);
+        drop(unindexed);
+        is_pending || self.is_used(segment)
+    }
+
+    fn is_open(&self, segment: &Path) -> bool {
+        let writes = |session: &StoredSession| session.segments.current() == Some(segment);
+        let name = files::parse(segment);
+        name.is_some_and(|name| self.ask(name.session, writes).unwrap_or(true))
+    }
+
+    /// A session that waits for the disk is left to the next care.
+    fn close(&self, segment: &Path) {
+        if let Some(session) = self.session_of(segment)
+            && let Some(mut session) = try_lock(&session)
+        {
+            session.segments.close_if_current(segment);
+        }
+    }
+
+    /// A connection may ask for the session at any time, so it cannot be found while this runs.
+    fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
+        let Some(SegmentName { session: uuid, .. }) = files::parse(segment) else {
+            return Ok(false);
+        };
+        self.turns.alone(uuid, || self.remove_unused(uuid, segment))
     }
 }

@@ -37,6 +37,11 @@ impl SyncState {
         self.turn.clone()
     }
 
+    /// Whether anything is to be synced.
+    pub(super) fn has_unsynced(&self) -> bool {
+        !self.unsynced.is_empty()
+    }
+
     /// Whether a sync failed.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed

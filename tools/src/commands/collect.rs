@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{Collector, CollectorOptions, Figures};
+use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
+use ringmark_collector::{Collector, CollectorOptions, Figures, HostLimits, Notice};
 use ringmark_reader::stream::Address;
 
 use crate::options::credentials::CredentialOptions;
 use crate::output::json::{Head, NewJsonOption};
 use crate::output::printer::Printer;
 use crate::output::repeats::Repeats;
+use crate::output::service::Service;
 use crate::output::status::{self, Lines, write_line};
 use crate::output::units::{counted, parse_duration, parse_size};
 use crate::output::{Exit, Failure, json, note, printable};
@@ -69,19 +70,34 @@ pub(crate) struct Args {
     /// Begin a new segment when the last one is this old
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
     segment_age: Duration,
-    /// Remove the oldest segments when all together are larger than SIZE
+    /// Remove the oldest segments of the host that has most when all together are larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     keep_size: Option<u64>,
+    /// Remove the oldest segments of a host when its own are larger than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    keep_size_per_host: Option<u64>,
+    /// Keep SIZE, or a part such as 5%, of the file system free. The host that has most gives its
+    /// oldest segments; while that is not enough, nothing is taken in
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_min_free)]
+    min_free: MinFree,
     /// Remove segments whose last event is older than TIME, such as 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     keep_age: Option<Duration>,
     /// Most connections at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     connections: usize,
-    /// Memory for large blocks on their way in, for all connections together
+    /// Most connections of one host at a time
+    #[arg(long, value_name = "N", default_value_t = HostLimits::default().connections)]
+    connections_per_host: usize,
+    /// Take no more than SIZE per second from one host; it waits, and loses nothing that its rings
+    /// and spill can hold
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    rate_per_host: Option<u64>,
+    /// Memory for large blocks on their way in, for all connections together; one host gets a quarter
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     memory: u64,
-    /// Memory for what is known of sessions: their schema, and what is stored of them
+    /// Memory for what is known of sessions: their schema, and what is stored of them; one host gets
+    /// an eighth
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     session_memory: u64,
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
@@ -111,6 +127,20 @@ enum When {
     Disk,
     /// When the kernel has it: it outlives the collector
     Cache,
+}
+
+/// What must stay free, as in `5%`, `10G` or `0`.
+fn parse_min_free(text: &str) -> Result<MinFree, String> {
+    let wrong =
+        || format!("found {text:?}, expected a size such as 10G, or a percentage such as 5%");
+    match text.strip_suffix('%') {
+        Some(percent) => match percent.parse() {
+            Ok(percent @ 0..=90) => Ok(MinFree::Percent(percent)),
+            _ => Err(wrong()),
+        },
+        None if text == "0" => Ok(MinFree::default()),
+        None => parse_size(text).map(MinFree::Bytes).map_err(|_| wrong()),
+    }
 }
 
 impl Args {
@@ -152,6 +182,8 @@ impl Args {
                 segment_age: self.segment_age,
                 retention: Retention {
                     bytes: self.keep_size,
+                    host_bytes: self.keep_size_per_host,
+                    min_free: self.min_free,
                     age: self.keep_age,
                 },
                 session_bytes: self.session_memory,
@@ -161,6 +193,10 @@ impl Args {
                 },
             },
             connections: self.connections,
+            hosts: HostLimits {
+                connections: self.connections_per_host,
+                bytes_per_second: self.rate_per_host,
+            },
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
             metrics: self.metrics,
         })
@@ -213,7 +249,7 @@ impl Told {
     }
 
     /// A notice of the collector, unless it came before.
-    fn notice(&mut self, notice: String) {
+    fn notice(&mut self, notice: &Notice) {
         for text in self.repeats.filter(notice, Instant::now()) {
             self.note(printable(&text));
         }
@@ -241,6 +277,8 @@ async fn serve(options: CollectorOptions, signals: Signals, report: &Report) -> 
         told.note(format!("figures at http://{address}/metrics"));
     }
     let figures = collector.figures();
+    let mut service = Service::started();
+    service.ready();
     let mut lines = Lines::new(report.json.is_on());
     if report.json.is_on() {
         told.status(report.status("listening", &addresses, &figures));
@@ -250,19 +288,21 @@ async fn serve(options: CollectorOptions, signals: Signals, report: &Report) -> 
             while !signals.stop.load(Ordering::Relaxed) {
                 let _ = tokio::time::timeout(LOOK_EVERY, async {
                     while let Some(notice) = received.recv().await {
-                        told.notice(notice);
+                        told.notice(&notice);
                     }
                 })
                 .await;
+                service.alive(figures.disk_wait());
                 if lines.is_due() {
                     told.status(report.status("listening", &addresses, &figures));
                 }
             }
+            service.stopping();
         })
         .await;
     // The last notices come from connections that end now.
     while let Ok(notice) = received.try_recv() {
-        told.notice(notice);
+        told.notice(&notice);
     }
     if left > 0 {
         told.note(format!(

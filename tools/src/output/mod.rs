@@ -13,6 +13,7 @@ pub(crate) mod printer;
 pub(crate) mod progress;
 pub(crate) mod repeats;
 mod screen;
+pub(crate) mod service;
 pub(crate) mod shell;
 mod sink;
 pub(crate) mod spans;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const SIZES: [(&str, u32); 5] = [("", 0), ("K", 10), ("M", 20), ("G", 30), ("T", 40)];
-const DURATIONS: [(&str, f64); 7] = [
+const DURATIONS: [(&str, f64); 8] = [
     ("ns", 1e-9),
     ("us", 1e-6),
     ("ms", 1e-3),
@@ -11,6 +11,7 @@ const DURATIONS: [(&str, f64); 7] = [
     ("m", 60.0),
     ("h", 3600.0),
     ("d", 86_400.0),
+    ("w", 604_800.0),
 ];
 
 /// A size in bytes, as in `4096`, `64K`, `1.5M`, `2GiB`: powers of 1024, at least 1.

@@ -9,7 +9,7 @@ use std::time::Duration;
 const LOST_MAX: Duration = Duration::from_secs(5);
 /// Longest wait after the collector refused for now.
 const REFUSED_MAX: Duration = Duration::from_secs(60);
-/// A refusal is waited for so many times longer than a loss, at first.
+/// How many times longer a refusal is waited for than a loss, at first.
 const REFUSED_TIMES: u32 = 10;
 
 /// How the last connection, or the attempt to make one, ended.

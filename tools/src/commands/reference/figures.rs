@@ -24,7 +24,7 @@ pub(super) fn page() -> String {
         Some([code(name), kind.to_owned(), cell(text)])
     });
     format!(
-        "{START}{}\nFigures of a host have the label `host`.\n",
+        "{START}{}\nFigures of a host have the label `host`, refusals the label `reason`.\n",
         table(["figure", "kind", "meaning"], rows)
     )
 }
