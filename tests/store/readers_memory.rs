@@ -150,7 +150,7 @@ fn many_sessions_that_overlap() {
     };
     let mut events = 0;
     let files = (0..sessions).map(|number| {
-        let path = dir.join(&format!("{number}.rmk"));
+        let path = dir.join(format!("{number}.rmk"));
         events += write_session(&path, number, pages, u64::from(number) * 7);
         path
     });

@@ -89,28 +89,40 @@ impl Content {
     }
 }
 
-/// Containers that were unpacked last, of all files that are read together: by file, then offset.
+/// Containers that were unpacked last, of all files that are read together; the newest is the last.
 #[derive(Debug, Default)]
-pub(crate) struct Unpacked(Mutex<Vec<(usize, u64, Arc<[u8]>)>>);
+pub(crate) struct Unpacked(Mutex<Vec<Container>>);
+
+/// An unpacked container: the number of its file, and its offset there.
+#[derive(Debug)]
+struct Container {
+    file: usize,
+    offset: u64,
+    bytes: Arc<[u8]>,
+}
 
 impl Unpacked {
     fn find(&self, file: usize, offset: u64) -> Option<Arc<[u8]>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = kept
             .iter()
-            .position(|one| (one.0, one.1) == (file, offset))?;
+            .position(|one| (one.file, one.offset) == (file, offset))?;
         let found = kept.remove(place);
-        let bytes = found.2.clone();
+        let bytes = found.bytes.clone();
         kept.push(found);
         Some(bytes)
     }
 
     fn keep(&self, file: usize, offset: u64, bytes: Arc<[u8]>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push((file, offset, bytes));
-        let mut sum: usize = kept.iter().map(|one| one.2.len()).sum();
+        kept.push(Container {
+            file,
+            offset,
+            bytes,
+        });
+        let mut sum: usize = kept.iter().map(|one| one.bytes.len()).sum();
         while sum > UNPACKED_BYTES_MAX && kept.len() > 1 {
-            sum -= kept.remove(0).2.len();
+            sum -= kept.remove(0).bytes.len();
         }
     }
 }
