@@ -154,6 +154,12 @@ errors_without_values! {
     RingFileError;
 }
 
+/// What limits a session.
+pub(crate) mod room {
+    /// The limit that a full file system sets: no session meets it.
+    pub(crate) const FREE_SPACE: &str = "free space";
+}
+
 /// Session directories.
 pub(crate) mod session_dir {
     errors_without_values! {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use ringmark_format::attribute::{self, tag};
 use ringmark_ring::small_file;
 
-use crate::setup::Options;
+use crate::setup::{Options, reference};
 
 /// Gathers the attributes of this process. `notices` are for people who wonder.
 pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
@@ -35,7 +35,7 @@ pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
     push(tag::EXECUTABLE, executable.as_os_str().as_bytes());
     let command_line = small_file::read("/proc/self/cmdline").unwrap_or_default();
     push(tag::COMMAND_LINE, &command_line);
-    push(tag::RINGMARK_VERSION, env!("CARGO_PKG_VERSION").as_bytes());
+    push(tag::RINGMARK_VERSION, reference::version().as_bytes());
     for text in &options.tags {
         push(tag::TAG, text.as_bytes());
     }

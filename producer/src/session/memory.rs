@@ -9,76 +9,17 @@ use ringmark_format::open_span::STACK_BYTES;
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
 use ringmark_format::slot::state;
-use ringmark_ring::{SlotGeometry, mapping, small_file};
+use ringmark_ring::{SlotGeometry, mapping, room};
 
 use super::core::Core;
 use super::layout::Regions;
-use crate::setup::error::FREE_SPACE;
 
 /// Smallest ring.
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
-/// Bytes that a session in `dir` may take: what is requested, but never above a quarter of the
-/// filesystem's free space, a sixteenth of the cgroup's limit, or the limit on file sizes. The second value names the limit.
+/// Bytes that a session in `dir` may take: see [`room::of_session`].
 pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
-    let free =
-        rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
-    let limits = [
-        (wanted, None),
-        (free / 4, Some(FREE_SPACE)),
-        (
-            file_size_limit().saturating_sub(Regions::for_cap(wanted).end + 4096),
-            Some("the limit on file sizes"),
-        ),
-        (
-            cgroup_limit() / 16,
-            Some("a sixteenth of the cgroup's memory limit"),
-        ),
-    ];
-    limits
-        .into_iter()
-        .min_by_key(|(bytes, _)| *bytes)
-        .unwrap_or((wanted, None))
-}
-
-/// Largest file that this process may make: a signal kills it at the first byte beyond.
-pub(super) fn file_size_limit() -> u64 {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
-    limit.current.unwrap_or(u64::MAX)
-}
-
-/// The least of the memory limits of this process's cgroup and those around it.
-fn cgroup_limit() -> u64 {
-    let own = small_file::text("/proc/self/cgroup");
-    let limits = own.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        if controllers.is_empty() {
-            Some(least_limit("/sys/fs/cgroup", path, "memory.max"))
-        } else if controllers.split(',').any(|name| name == "memory") {
-            let file = "memory.limit_in_bytes";
-            Some(least_limit("/sys/fs/cgroup/memory", path, file))
-        } else {
-            None
-        }
-    });
-    let root = least_limit("/sys/fs/cgroup", "", "memory.max");
-    limits.min().unwrap_or(u64::MAX).min(root)
-}
-
-/// The least number in `file` of the directory `path` below `root` and of its parents. (A container
-/// sees only some of them, the last one at the root.)
-fn least_limit(root: &str, path: &str, file: &str) -> u64 {
-    let mut path = path.trim_end_matches('/');
-    let mut least = u64::MAX;
-    loop {
-        let limit = small_file::text(&format!("{root}{path}/{file}"));
-        least = least.min(limit.parse().unwrap_or(u64::MAX));
-        match path.rfind('/') {
-            Some(at) => path = &path[..at],
-            None => return least,
-        }
-    }
+    room::of_session(dir, wanted, Regions::for_cap(wanted).end + 4096)
 }
 
 /// Bytes of the file that were handed out.
@@ -206,9 +147,7 @@ fn geometry(offset: u64, ring_bytes: u64, page_bytes: u32) -> SlotGeometry {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
-    use super::{SlotGeometry, geometry, least_limit, shrunk};
+    use super::{SlotGeometry, geometry, shrunk};
 
     #[test]
     fn small_rings_get_small_pages() {
@@ -230,23 +169,5 @@ mod tests {
         assert_eq!(shrunk(256 << 10, 8 << 20), 256 << 10);
         assert_eq!(shrunk(256 << 10, 1 << 20), 64 << 10);
         assert_eq!(shrunk(256 << 10, 10 << 10), 8 << 10);
-    }
-
-    #[test]
-    fn the_least_limit_around_a_group_counts() {
-        let root = std::env::temp_dir().join(format!("ringmark-limits-{}", std::process::id()));
-        fs::create_dir_all(root.join("a/b")).unwrap();
-        let root_text = root.to_string_lossy().into_owned();
-        for (group, limit) in [("", "max"), ("a", "4096"), ("a/b", "8192")] {
-            fs::write(root.join(group).join("memory.max"), format!("{limit}\n")).unwrap();
-        }
-        let least = |path| least_limit(&root_text, path, "memory.max");
-        assert_eq!(
-            (least("/a/b"), least("/a"), least("/")),
-            (4096, 4096, u64::MAX)
-        );
-        // As a container sees it, whose own group is the root.
-        assert_eq!(least("/not/there"), u64::MAX);
-        fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use ringmark_ring::session_dir;
+use ringmark_ring::{room, session_dir};
 
-use super::{create, memory};
+use super::create;
 use crate::setup::StartError;
 
 /// No note is longer. (Beyond its limit on file sizes a process is killed.)
@@ -31,7 +31,7 @@ fn copy() -> u32 {
 pub(super) fn leave(error: &StartError) {
     let dir = session_dir::path();
     // Not into a directory that was refused.
-    if memory::file_size_limit() > NOTE_BYTES_MAX && session_dir::ensure(&dir).is_ok() {
+    if room::file_size_limit() > NOTE_BYTES_MAX && session_dir::ensure(&dir).is_ok() {
         let note = dir.join(format!("{}-{:08x}.off", std::process::id(), copy()));
         let _ = fs::remove_file(&note);
         let _ = session_dir::create(&note)

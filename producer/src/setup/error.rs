@@ -7,12 +7,10 @@ use std::path::PathBuf;
 use ringmark_format::session::Clock;
 
 use crate::ring::RingFileError;
+use crate::ring::room::FREE_SPACE;
 use crate::ring::session_dir::DirError;
 
 use super::options::OptionError;
-
-/// What limits a session where the filesystem is nearly full.
-pub(crate) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
 
 /// Why a session did not start. The program goes on without tracing.
 ///

@@ -239,14 +239,20 @@ pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
     good.then_some(Rate { mult, shift: 32 })
 }
 
+/// The clock source that the kernel has chosen, such as `tsc`; empty where it states none.
+#[must_use]
+pub fn source() -> String {
+    let chosen = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    crate::system::small_file::text(chosen)
+}
+
 /// Whether the counter runs at one rate on all processors at all times, and the kernel trusts it.
 ///
 /// The kernel's own choice of clock source answers both: it gives up a counter that it saw stray.
 /// Where a hypervisor's clock or no choice is stated, the processor's own word decides.
 #[must_use]
 pub fn tsc_is_invariant() -> bool {
-    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    match crate::system::small_file::text(source).as_str() {
+    match source().as_str() {
         "tsc" => true,
         "kvm-clock" | "" => cpuid_invariant(),
         _ => false,

@@ -14,7 +14,8 @@
 //! - Memory: [`guard`] handles the SIGBUS of a file that was truncated, [`mapping`] maps a file as
 //!   atomic words.
 //! - A session: [`session_dir`] is where its file lies, [`ring_file`] takes the file apart and maps
-//!   it, [`identity`] says whether its process lives, [`process_end`] how it ended.
+//!   it, [`identity`] says whether its process lives, [`process_end`] how it ended; [`room`] is how much
+//!   memory it may take.
 //! - The dead: `remains` counts what was left unread, [`removals`] keeps the record of it,
 //!   [`all_lease`] tells that a consumer comes for all sessions, [`clean`] removes.
 //!
@@ -57,5 +58,6 @@ pub mod raw;
 mod remains;
 pub mod removals;
 pub mod ring_file;
+pub mod room;
 pub mod session_dir;
 pub mod small_file;
