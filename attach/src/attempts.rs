@@ -24,6 +24,14 @@ enum Tried {
 }
 
 impl Injection<'_> {
+    /// Sees whether there is anything against it, and tries nothing.
+    pub(crate) fn examine(mut self) -> Result<(), LoadError> {
+        self.ask_filters()?;
+        let source = Rc::clone(&self.source);
+        let call = self.options.call;
+        Survey::of(self.pid, &self.memory, self.path, &source, call).map(drop)
+    }
+
     /// Tries until the time is over.
     pub(crate) fn run(mut self) -> Result<Loaded, LoadError> {
         self.ask_filters()?;

@@ -27,6 +27,7 @@ mod maps;
 mod memory;
 mod module;
 mod options;
+mod permission;
 mod plan;
 mod ptrace;
 mod sandbox;
@@ -42,6 +43,7 @@ use std::path::Path;
 pub use error::LoadError;
 pub use loaded::{Loaded, Way};
 pub use options::Options;
+pub use permission::Permission;
 pub use system_calls::{Need, SYSTEM_CALLS, SystemCall};
 
 /// Loads `library`, a full path, into the process `pid`.
@@ -49,8 +51,27 @@ pub use system_calls::{Need, SYSTEM_CALLS, SystemCall};
 /// # Errors
 /// Why it was not loaded; the target is as it was then.
 pub fn load(pid: i32, library: &Path, options: &Options<'_>) -> Result<Loaded, LoadError> {
-    // A thread of its own: what it traces, the kernel lets go of when it ends.
-    let work = || injection::Injection::new(pid, library, options)?.run();
+    on_own_thread(pid, || {
+        injection::Injection::new(pid, library, options)?.run()
+    })
+}
+
+/// Looks whether `library` could be loaded into the process `pid`, and loads nothing. Only a thread with
+/// a seccomp filter is stopped, for as long as it takes to read the filter.
+///
+/// # Errors
+/// Why it cannot be loaded. Whether a thread comes to a place where loading is safe shows only then.
+pub fn examine(pid: i32, library: &Path, options: &Options<'_>) -> Result<(), LoadError> {
+    on_own_thread(pid, || {
+        injection::Injection::new(pid, library, options)?.examine()
+    })
+}
+
+/// What a thread traces, the kernel lets go of when it ends.
+fn on_own_thread<T: Send>(
+    pid: i32,
+    work: impl FnOnce() -> Result<T, LoadError> + Send,
+) -> Result<T, LoadError> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(work);
         thread.join().unwrap_or_else(|_| {

@@ -23,6 +23,15 @@ pub(crate) struct Status {
     pub(crate) has_signal: bool,
     group: i32,
     user: u32,
+    /// Its capabilities, a bit for each.
+    capabilities: u64,
+}
+
+impl Status {
+    /// Whether it has a capability.
+    pub(crate) fn may(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
+    }
 }
 
 pub(crate) fn status(pid: i32, tid: i32) -> Option<Status> {
@@ -41,6 +50,7 @@ pub(crate) fn status(pid: i32, tid: i32) -> Option<Status> {
         has_signal: pending & !unheard != 0,
         group: number("Tgid").unwrap_or(0) as i32,
         user: number("Uid").unwrap_or(0),
+        capabilities: set("CapEff").unwrap_or(0),
     })
 }
 
@@ -124,17 +134,22 @@ pub(crate) fn unreadable(pid: i32, what: &'static str, error: io::Error) -> Load
     }
 }
 
+/// Which processes Yama lets trace which; empty without Yama.
+pub(crate) fn scope() -> String {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    scope.unwrap_or_default().trim().to_owned()
+}
+
 /// Why the kernel may have refused.
 pub(crate) fn not_permitted(pid: i32) -> LoadError {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let scope = read("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope();
     let target = status(pid, pid).unwrap_or_default();
     let own = std::process::id().cast_signed();
     let user = status(own, own).unwrap_or_default().user;
     let reason = if target.user != user {
         format!("it belongs to user {}, we are user {user}", target.user)
-    } else if !matches!(scope.trim(), "" | "0") {
-        format!("kernel.yama.ptrace_scope={}", scope.trim())
+    } else if !matches!(scope.as_str(), "" | "0") {
+        format!("kernel.yama.ptrace_scope={scope}")
     } else {
         "it has more rights than we have, or is not dumpable".into()
     };

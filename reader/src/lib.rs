@@ -9,11 +9,14 @@
 //!    them to a collector.
 //! 4. Only then the drain releases the pages, and their writers may reuse them.
 //!
+//! [`host`] looks at the system instead: what it lets programs and readers do.
+//!
 //! Shared memory is read through atomic words only. Each word is loaded once and bounded before it
 //! is used, because its writer may be broken or hostile.
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod host;
 mod interval;
 mod pages;
 mod recording;

@@ -216,6 +216,7 @@ pub const FLOORS: &[House<'_>] = &[
             "share",
             "interval",
             "sessions",
+            "host",
             "pages",
             "tap",
             "recording",
