@@ -1,15 +1,21 @@
 //! The command line: one definition gives parser, help, man pages and completions.
 
+mod completion;
+mod groups;
+
 use std::io::{self, Write};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    cat, certs, clean, collect, completions, cut, demo, enable, events, export, functions, graph,
-    list, man, record, reference, report, run, snapshot, stat, stream, trace, verify, view,
+    cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
+    graph, list, man, record, reference, report, run, snapshot, stat, stream, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
+
+/// Most columns of help.
+const HELP_COLUMNS: usize = 80;
 
 /// Text below the help of `ringmark` and its manual page.
 const EXIT_CODES: &str = "\
@@ -18,7 +24,12 @@ unreadable, 4 target not there or not permitted. 'run' and 'record -- CMD' exit
 with CMD's status (128 + signal; 126 not executable, 127 not found); where that
 is 0, with 1 if something was lost, refused or left out. A command whose output
 has no reader any more, as with '| head', ends quietly with 0.
-FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
+FILE defaults to ./ringmark.rmk; '-' is standard input or output.
+
+Examples:
+  ringmark run -- ./server
+  ringmark report run.rmk --slowest 5
+  ringmark doctor";
 
 /// Records what traced programs do, and shows it
 #[derive(Debug, Parser)]
@@ -26,7 +37,7 @@ FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
-    max_term_width = 80
+    max_term_width = HELP_COLUMNS
 )]
 pub(crate) struct Cli {
     /// When to print in colour: auto, always or never
@@ -71,6 +82,7 @@ pub(crate) enum Command {
     Report(report::Args),
     Cut(cut::Args),
     Clean(clean::Args),
+    Doctor(doctor::Args),
     Demo(demo::Args),
     #[command(hide = true)]
     DemoJob(demo::JobArgs),
@@ -78,6 +90,21 @@ pub(crate) enum Command {
     Man(man::Args),
     #[command(hide = true)]
     Reference(reference::Args),
+}
+
+impl Cli {
+    /// The command line of this process, read. If a shell asks what can follow in one, it is answered
+    /// instead, and the process ends.
+    ///
+    /// # Errors
+    /// It is wrong, or asks for help.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        completion::answer(Self::command);
+        let columns = columns(io::stdout()).map_or(HELP_COLUMNS, |there| there.min(HELP_COLUMNS));
+        let mut command = groups::with_groups(Self::command(), columns);
+        let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 impl Command {
@@ -108,9 +135,10 @@ impl Command {
             Self::Report(args) => args.run(),
             Self::Cut(args) => args.run(),
             Self::Clean(args) => args.run(),
+            Self::Doctor(args) => args.run(),
             Self::Demo(args) => args.run(),
             Self::DemoJob(args) => args.run(),
-            Self::Completions(args) => args.run(&Cli::command()),
+            Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(Cli::command()),
             Self::Reference(args) => args.run(Cli::command()),
         }

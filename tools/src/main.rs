@@ -19,8 +19,6 @@ mod viewer;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use output::report;
 
 fn main() -> ExitCode {
@@ -29,7 +27,7 @@ fn main() -> ExitCode {
     // A file beyond its size limit is an error like a full disk. Children have the default.
     let beyond = std::sync::Arc::default();
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, beyond);
-    let exit = match cli::Cli::try_parse() {
+    let exit = match cli::Cli::read() {
         Ok(cli) => {
             cli.color.choose();
             if cli.no_pager {

@@ -5,8 +5,10 @@ use ringmark::__private::reference::{VARIABLES, Variable};
 /// Commands that look at sessions or start programs.
 const LIVE: &[&str] = &[
     "run", "list", "record", "snapshot", "stream", "events", "enable", "disable", "trace", "cat",
-    "stat", "graph", "report", "clean", "demo",
+    "stat", "graph", "report", "clean", "demo", "doctor",
 ];
+/// All commands.
+const ALL: &[&str] = &[];
 /// Commands that start programs.
 const START: &[&str] = &["run", "record"];
 /// Commands that say how processes ended.
@@ -20,17 +22,22 @@ const LONG: &[&str] = &[
     "events",
     "functions",
     "list",
+    "verify",
+    "doctor",
 ];
 
+/// Names the shell that asks what can follow in a command line.
+pub(crate) const COMPLETE: &str = "RINGMARK_COMPLETE";
+
 /// The variables that only tools read, each with the commands that use it.
-pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
+pub(crate) const TOOLS: [(Variable, &[&str]); 5] = [
     (
         Variable {
             name: "RINGMARK_LIB",
             default: "`../lib/ringmark/` and the directory of `ringmark`",
             effect: "Path of `libringmark_functions.so`, or of its directory.",
         },
-        &["run", "record", "trace"],
+        &["run", "record", "trace", "doctor"],
     ),
     (
         Variable {
@@ -57,7 +64,16 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
             effect: "No colour if `NO_COLOR` is set or `TERM` is `dumb`; colour also in pipes if `CLICOLOR_FORCE` is \
                 set. `--color` goes first.",
         },
-        LIVE,
+        ALL,
+    ),
+    (
+        Variable {
+            name: COMPLETE,
+            default: "not set",
+            effect: "The name of a shell: `ringmark` prints what can follow in a command line, and does nothing \
+                else. Scripts of `ringmark completions` set it.",
+        },
+        &["completions"],
     ),
 ];
 
@@ -72,6 +88,7 @@ pub(crate) fn of_command(verb: Option<&str>) -> Vec<Variable> {
         Some((variable, commands))
     });
     let all = of_programs.chain(TOOLS);
-    let used = all.filter(|(_, commands)| verb.is_none_or(|verb| commands.contains(&verb)));
+    let is_used = |commands: &[&str], verb| commands == ALL || commands.contains(&verb);
+    let used = all.filter(|(_, commands)| verb.is_none_or(|verb| is_used(commands, verb)));
     used.map(|(variable, _)| variable).collect()
 }

@@ -390,12 +390,11 @@ fn bad_command_lines() {
     assert!(said(&["demo", "--depth"], 2).contains("--depth"));
     assert!(!stage.dir.join("demo.rmk").exists());
     // The traced side is no command for people.
-    for arguments in [
-        &["--help"][..],
-        &["completions", "bash"],
-        &["completions", "zsh"],
-    ] {
-        let told = stage.run(arguments).expect_code(0).stdout_text();
+    let mut completed = stage.ringmark(&["--", "ringmark", ""]);
+    completed.env("RINGMARK_COMPLETE", "fish");
+    for command in [&mut stage.ringmark(&["--help"]), &mut completed] {
+        let told = run(command, LIMIT).expect("it starts").expect_code(0);
+        let told = told.stdout_text();
         assert!(
             told.contains("demo") && !told.contains("demo-job"),
             "{told}"

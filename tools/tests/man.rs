@@ -1,5 +1,5 @@
-//! Promise: each manual page says how the command ends, what it reads from its environment, and where to
-//! read on; examples are a section, and no page has an empty one.
+//! Promise: each manual page says how the command ends, what it reads from its environment, with an
+//! example, and where to read on; no section is empty.
 
 mod common;
 
@@ -34,7 +34,13 @@ fn pages_have_their_sections() {
     assert!(pages.len() > 30, "{}", pages.len());
     for (name, page) in &pages {
         let sections = sections(page);
-        for heading in ["EXIT STATUS", "FILES", "SEE ALSO"] {
+        for heading in [
+            "EXIT STATUS",
+            "ENVIRONMENT",
+            "FILES",
+            "EXAMPLES",
+            "SEE ALSO",
+        ] {
             let is_there = sections.iter().any(|(known, _)| *known == heading);
             assert!(is_there, "{name}: no {heading}");
         }

@@ -104,7 +104,7 @@ fn variables_read(text: &str) -> Vec<String> {
 #[test]
 fn each_variable_that_is_read_is_described() {
     /// Variables of others, which no setting of Ringmark is.
-    const OTHERS: [&str; 3] = ["PATH", "LD_PRELOAD", "HOME"];
+    const OTHERS: [&str; 4] = ["PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "HOME"];
     let page = fs::read_to_string(page_file("settings")).unwrap();
     let mut files = Vec::new();
     for name in [

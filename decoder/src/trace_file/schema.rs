@@ -87,7 +87,8 @@ impl EventType {
     }
 
     /// Whether its records are bookkeeping of a span that another type names.
-    pub(crate) const fn is_bookkeeping(&self) -> bool {
+    #[must_use]
+    pub const fn is_bookkeeping(&self) -> bool {
         matches!(
             self.shape,
             Some(

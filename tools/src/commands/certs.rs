@@ -32,6 +32,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Make a CA: DIR/ca.pem, and DIR/ca.key, which stays where it is
+    #[command(after_help = "Example: ringmark certs ca certs")]
     Ca {
         /// Directory of the CA; made if it is not there
         dir: PathBuf,
@@ -40,6 +41,7 @@ enum What {
         days: u32,
     },
     /// Make DIR/collector: the certificate of a collector
+    #[command(after_help = "Example: ringmark certs collector certs traces.example 192.0.2.7")]
     Collector {
         /// Directory of the CA
         dir: PathBuf,
@@ -51,6 +53,7 @@ enum What {
         days: u32,
     },
     /// Make DIR/hosts/NAME for each: the certificate of a host that streams
+    #[command(after_help = "Example: ringmark certs host certs web-1 web-2")]
     Host {
         /// Directory of the CA
         dir: PathBuf,

@@ -12,7 +12,11 @@ use crate::output::{Exit, Sink, note, printable};
 #[command(after_help = "\
 What a dead process left is lost with its session, and counted as lost. To keep
 it, run 'ringmark snapshot' first. Sessions of living processes are never
-touched.")]
+touched.
+
+Examples:
+  ringmark clean
+  ringmark clean --keep 64M")]
 pub(crate) struct Args {
     /// Keep the newest ones up to SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]

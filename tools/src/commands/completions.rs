@@ -1,35 +1,47 @@
-//! `completions`: prints a script for a shell, from the one definition of the command line.
+//! `completions`: prints a script for a shell, which asks `ringmark` what can follow.
 
 use std::io::Write;
 
-use clap::Command;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
 use crate::output::{Exit, Sink};
+use crate::variables::COMPLETE;
+
+/// The command that the script runs, found by the shell.
+const NAME: &str = "ringmark";
+/// Where zsh finds the script by its name, it runs it instead of a function: it then completes, too.
+const AT_FIRST_USE: &str =
+    "if [[ $funcstack[1] == _ringmark ]]; then _clap_dynamic_completer_ringmark \"$@\"; fi\n";
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: ringmark completions bash > /etc/bash_completion.d/ringmark")]
+#[command(after_help = "\
+The script asks 'ringmark' itself: for commands and options, for processes with
+a session, their function tracers, and trace files.
+
+Examples:
+  ringmark completions bash > ~/.local/share/bash-completion/completions/ringmark
+  ringmark completions zsh > ~/.zfunc/_ringmark
+  ringmark completions fish > ~/.config/fish/completions/ringmark.fish")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
 }
 
 impl Args {
-    /// Prints the script for the command line `all`.
-    pub(crate) fn run(self, all: &Command) -> anyhow::Result<Exit> {
+    /// Prints the script.
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut visible(all), "ringmark", &mut script);
+        if let Some(shell) = Shells::builtins().completer(&self.shell.to_string()) {
+            shell.write_registration(COMPLETE, NAME, NAME, NAME, &mut script)?;
+        }
+        if self.shell == Shell::Zsh {
+            script.extend_from_slice(AT_FIRST_USE.as_bytes());
+        }
         let mut out = Sink::direct();
         out.write_all(&script)?;
         out.finish()?;
         Ok(Exit::FINE)
     }
-}
-
-/// The command line without hidden commands: scripts of shells would offer them.
-fn visible(all: &Command) -> Command {
-    let commands = all.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
-    let named = Command::new("ringmark").version(env!("CARGO_PKG_VERSION"));
-    named.propagate_version(true).subcommands(commands)
 }

@@ -13,10 +13,15 @@ use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
+use crate::output::units::counted;
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ringmark events -p 812
+  ringmark events run.rmk --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -39,6 +44,8 @@ struct Row {
     category: String,
     fields: Vec<String>,
     place: String,
+    /// Its records say what becomes of spans: `cat` has lines for them with `--raw` only.
+    is_bookkeeping: bool,
 }
 
 impl Args {
@@ -58,9 +65,13 @@ impl Args {
                 .take(self.lines.of(rows.len()))
                 .try_for_each(|row| writeln!(out, "{}", self.json.form(as_json(row))))?;
         } else {
+            let columns = self.wide.columns();
+            let all = rows.len();
+            rows.retain(|row| columns.is_none() || !row.is_bookkeeping);
             let mut table = table(&rows);
             self.lines.cut(&mut table);
-            table.fit(self.wide.columns());
+            table.foot(left_out(all - rows.len()));
+            table.fit(columns);
             table.write(&mut out, Style::detect())?;
         }
         out.finish()?;
@@ -119,7 +130,14 @@ fn row(session: &Session, ty: &EventType, on: Option<bool>) -> Row {
         category: text(&ty.category),
         fields: fields.map(|(_, field)| field_text(field)).collect(),
         place,
+        is_bookkeeping: ty.is_bookkeeping(),
     }
+}
+
+/// The line about types that a person did not ask for.
+fn left_out(types: usize) -> Option<String> {
+    let types = (types > 0).then(|| counted(types as u64, "type"))?;
+    Some(format!("{types} of records about spans: --wide shows all"))
 }
 
 /// `name: kind`, for an array `name: [kind; n]`.

@@ -7,6 +7,7 @@ pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod cut;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod enable;
 pub(crate) mod events;
 pub(crate) mod export;

@@ -18,13 +18,17 @@ use crate::input::trace_files::Input;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
-use crate::output::units::{count, duration, overwritten, parse_duration, size};
+use crate::output::units::{count, counted, duration, overwritten, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::session_table::{self, duration_ns, text};
 use crate::tables::{host_table, summary};
 
 /// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ringmark stat -p 812 --interval 5s
+  ringmark stat /var/lib/ringmark --host 'web-*'")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -52,7 +56,11 @@ impl Args {
         let after = rings::snapshot(pid)?;
         let seconds = start.elapsed().as_secs_f64();
         let columns = self.columns();
-        let mut out = Sink::direct().within(columns);
+        let mut out = match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged().within(columns),
+        };
+        let mut idle = 0;
         for found in find::by_pid(pid)? {
             let session = ringmark_reader::Session::open_found(&found, Access::Observe)?;
             let info = SessionInfo::of(&session);
@@ -64,12 +72,18 @@ impl Args {
                     let object = ring.json(&head, stream.as_ref());
                     writeln!(out, "{}", self.json.form(object))?;
                 }
+            } else if columns.is_some() && rings.is_empty() && info.lost_total() == 0 {
+                // As that of a function tracer that has recorded nothing yet.
+                idle += 1;
             } else {
                 write_rings(&mut out, &info, &rings, columns)?;
                 if let Some(stream) = &stream {
                     write_stream(&mut out, stream)?;
                 }
             }
+        }
+        if idle > 0 {
+            writeln!(out, "pid {pid}: {} without rings", counted(idle, "session"))?;
         }
         if !self.json.is_on() {
             out.write_all(last_words::text(&after, Show::Threads).as_bytes())?;

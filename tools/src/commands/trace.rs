@@ -31,21 +31,33 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Switch a function tracer on, until this command ends
+    #[command(after_help = "\
+Examples:
+  ringmark trace start -p 812 --filter 'parse_*' --for 10s
+  ringmark trace start -p 812 --all-functions --kind profile --budget 2%")]
     Start(start::StartArgs),
     /// Switch a function tracer off
+    #[command(after_help = "Example: ringmark trace stop -p 812")]
     Stop(StopArgs),
     /// Show the function tracers of a process
-    #[command(alias = "tracers")]
+    #[command(
+        alias = "tracers",
+        after_help = "Example: ringmark trace status -p 812"
+    )]
     Status(status::StatusArgs),
     /// Name the functions that a function tracer traces
+    #[command(after_help = "Example: ringmark trace filter -p 812 'parse_*' 'read_*@libpng*'")]
     Filter(PatternArgs),
     /// Name the functions that a function tracer leaves out
+    #[command(after_help = "Example: ringmark trace notrace -p 812 'hash_*'")]
     Notrace(PatternArgs),
     /// Have functions start and stop a function tracer, or ask for a snapshot
     Trigger(trigger::TriggerArgs),
     /// Change what a function tracer records of a call
+    #[command(after_help = "Example: ringmark trace set -p 812 --min-time 100us")]
     Set(SetArgs),
     /// Remove a function tracer for good
+    #[command(after_help = "Example: ringmark trace remove -p 812 --tracer slow")]
     Remove(StopArgs),
 }
 

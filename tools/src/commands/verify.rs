@@ -20,7 +20,11 @@ Exit code 0: fine; 1: events are lost, damaged or missing; 3: no trace file.
 file that was cut off, or that holds sessions which go on, is not complete.
 'cut_off' counts copies (*.damaged) of what a collector cut off the ends of a
 store's segments. You can look at them, and delete them. 'unknown_blocks' counts
-what a newer version wrote and this one cannot read.")]
+what a newer version wrote and this one cannot read.
+
+Examples:
+  ringmark verify run.rmk
+  ringmark verify /var/lib/ringmark --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -36,7 +40,10 @@ impl Args {
         let mut found = dump.verify();
         found.cut_off = trace_files::cut_off(&self.input.files())?;
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
-        let mut out = Sink::direct().within(columns);
+        let mut out = match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged().within(columns),
+        };
         if self.json.is_on() {
             let mut object: serde_json::Value = serde_json::from_str(&found.to_json())?;
             object["hosts"] = host_table::array(&dump);

@@ -80,14 +80,15 @@ pub(crate) fn is_starting(pid: u32) -> bool {
     is_loaded(pid) && notes::own_note(pid).is_none()
 }
 
-fn is_loaded(pid: u32) -> bool {
+/// Whether the function tracer is loaded.
+pub(crate) fn is_loaded(pid: u32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
     maps.is_ok_and(|maps| maps.contains(preload::LIBRARY))
 }
 
 /// Checks that the process has loaded an object whose functions can be traced. A process without
 /// one is left alone.
-fn require_sites(pid: u32) -> Result<(), Failure> {
+pub(crate) fn require_sites(pid: u32) -> Result<(), Failure> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut files: Vec<_> = maps
         .lines()

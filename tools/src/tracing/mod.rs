@@ -10,6 +10,7 @@ pub(crate) mod options;
 pub(crate) mod preload;
 pub(crate) mod requests;
 pub(crate) mod rings;
+pub(crate) mod surroundings;
 pub(crate) mod tracer_session;
 pub(crate) mod triggers;
 pub(crate) mod untraceable;
