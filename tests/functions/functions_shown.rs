@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::functions::{LIMIT, SITES, compile, ringmark, start, tool};
-use ringmark_tests::{Finished, Running, require_tools, run};
+use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark, start, tool};
+use ringmark_tests::{Finished, Running, log_skip, require_namespaces, require_tools, run};
 use serde_json::Value;
 
 /// Runs a program under a tracer; its output says what it counted itself.
@@ -196,7 +196,7 @@ fn the_filter_in_force_is_named() {
     command
         .env("RINGMARK", "mode=overwrite,ring=1M")
         .args(["-1", "200"]);
-    command.env("LD_PRELOAD", ringmark_tests::functions::library());
+    command.env("LD_PRELOAD", library());
     command.env("RINGMARK_TRACE", "tracer=graph;filter=later*");
     let running = Running::start(&mut command).expect("it starts");
     let _ = fixture.ring_file();
@@ -285,6 +285,49 @@ fn symbols_in_a_file_of_their_own_give_a_program_its_names_back() {
     let linked = strip(&fixture, &["--strip-all", &link], "linked");
     let _ = traced(&fixture, "graph", &linked, "linked.rmk").expect_code(0);
     let found = functions(&fixture, "linked.rmk");
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        ["leaf", "main", "middle", "other", "outer"]
+    );
+}
+
+/// Distributions install debug files by build id. The directory is one of this test's own mount
+/// namespace.
+#[test]
+fn symbols_that_the_distribution_installs_give_a_program_its_names_back() {
+    const INSTALLED: &str = "/usr/lib/debug";
+    if !require_namespaces(&["gcc", "objcopy", "unshare", "mount"]) {
+        return;
+    }
+    if !Path::new(INSTALLED).is_dir() {
+        return log_skip("debug files: there is no /usr/lib/debug to mount over");
+    }
+    let fixture = Fixture::new("fn-installed");
+    let whole = with_build_id(&fixture);
+    let _ = strip(&fixture, &["--only-keep-debug"], "whole.debug");
+    let stripped = strip(&fixture, &["--strip-all"], "stripped");
+    let script = r#"
+id=$(file -b "$1" | sed -n 's/.*BuildID\[sha1\]=\([0-9a-f]*\).*/\1/p')
+mount -t tmpfs tmpfs /usr/lib/debug
+mkdir -p "/usr/lib/debug/.build-id/${id:0:2}"
+cp "$2" "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+shift 2
+exec "$@"
+"#;
+    let mut command = fixture.command("unshare");
+    command.args(["--mount", "bash", "-c", script, "bash"]);
+    command.arg(&whole).arg(fixture.path("whole.debug"));
+    let inner = tool(&fixture);
+    command
+        .arg(inner.get_program())
+        .args(["run", "--kind", "graph", "-o"]);
+    command
+        .arg(fixture.path("installed.rmk"))
+        .arg("--")
+        .arg(&stripped);
+    command.env("RINGMARK_LIB", library());
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let found = functions(&fixture, "installed.rmk");
     assert_eq!(
         found.keys().collect::<Vec<_>>(),
         ["leaf", "main", "middle", "other", "outer"]

@@ -44,7 +44,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("share/zsh/site-functions/_ringmark", "#compdef ringmark"),
     (
         "share/fish/vendor_completions.d/ringmark.fish",
-        "complete -c ringmark",
+        "--command ringmark",
     ),
     ("include/ringmark.h", "ringmark_layout.h"),
 ];

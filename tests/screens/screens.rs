@@ -3,12 +3,16 @@
 //!
 //! The widths are counted here by rules of its own, not by those of the tools.
 
-use std::process::Command;
+#[path = "screens/stage.rs"]
+mod stage;
+#[path = "screens/tmux.rs"]
+mod tmux;
 
-use ringmark_tests::fixture::{Fixture, SOON};
-use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::LIMIT;
 use ringmark_tests::terminal::on_terminal;
-use ringmark_tests::{Running, binary, require_tools, run, wait_until};
+use ringmark_tests::{binary, has_tools, require_tools, run};
+use stage::{Stage, helps};
 
 const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
@@ -79,78 +83,6 @@ fn faults(screen: &str, width: u16) -> Vec<String> {
     faults
 }
 
-/// The stage: a living program with odd names, a trace file of it, one of calls.
-struct Stage {
-    fixture: Fixture,
-    program: Running,
-}
-
-impl Stage {
-    fn new(label: &str) -> Self {
-        let fixture = Fixture::new(label);
-        let ready = fixture.path("ready");
-        let mut command = fixture.program(env!("CARGO_BIN_EXE_names"), "mode=overwrite,ring=1M");
-        let program = Running::start(command.arg(&ready)).expect("it starts");
-        wait_until(SOON, "its events", || ready.exists().then_some(()));
-        let stage = Self { fixture, program };
-        let pid = stage.program.id().to_string();
-        let mut snapshot = stage.ringmark(&format!("snapshot -p {pid} -o events.rmk"));
-        let _ = run(&mut snapshot, LIMIT).expect("ringmark").expect_code(0);
-        let source = compile(&stage.fixture, "names.c", "names", &format!("{SITES} -w"));
-        let mut traced = stage.ringmark("run --kind graph --all-functions -o calls.rmk --");
-        let _ = run(traced.arg(source), LIMIT)
-            .expect("ringmark")
-            .expect_code(0);
-        stage
-    }
-
-    fn ringmark(&self, words: &str) -> Command {
-        let mut command = tool(&self.fixture);
-        command.current_dir(self.fixture.path("."));
-        command.args(words.split_whitespace());
-        for name in ["NO_COLOR", "CLICOLOR_FORCE"] {
-            command.env_remove(name);
-        }
-        command.env("RINGMARK_PAGER", "");
-        command
-    }
-
-    /// The command lines of all screens.
-    fn screens(&self) -> Vec<String> {
-        let pid = self.program.id();
-        let lines = [
-            "cat events.rmk",
-            "cat events.rmk --tree",
-            "cat events.rmk --time delta",
-            "cat calls.rmk",
-            "cat events.rmk calls.rmk",
-            "cat -p PID",
-            "graph calls.rmk",
-            "report events.rmk",
-            "report calls.rmk",
-            "report events.rmk --slowest 5",
-            "report events.rmk --paths",
-            "report calls.rmk --paths",
-            "report calls.rmk --callers *要求*",
-            "report calls.rmk --callees long* -n 1",
-            "report calls.rmk --diff calls.rmk",
-            "list",
-            "list -v",
-            "list events.rmk calls.rmk",
-            "stat events.rmk",
-            "stat calls.rmk",
-            "stat -p PID --interval 10ms",
-            "events events.rmk",
-            "events -p PID",
-            "functions names",
-            "verify events.rmk",
-        ];
-        lines
-            .map(|line| line.replace("PID", &pid.to_string()))
-            .to_vec()
-    }
-}
-
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     if !require_tools(&["gcc"]) {
@@ -176,32 +108,49 @@ fn no_line_is_wider_than_the_terminal() {
 fn help_is_no_wider_than_the_terminal() {
     let fixture = Fixture::new("screens-help");
     let mut found = Vec::new();
-    for command in [
-        "",
-        "cat",
-        "graph",
-        "report",
-        "list",
-        "stat",
-        "events",
-        "functions",
-        "verify",
-        "run",
-        "record",
-    ] {
+    for line in helps() {
         for width in WIDTHS {
             let mut help = fixture.command(binary::path());
-            help.args(command.split_whitespace()).arg("--help");
+            help.args(line.split_whitespace());
             let screen = on_terminal(&mut help, width);
-            assert!(screen.contains("Usage"), "{command}: {screen}");
-            found.extend(
-                faults(&screen, width)
-                    .iter()
-                    .map(|fault| format!("{command}: {fault}")),
-            );
+            assert!(screen.contains("Usage"), "{line}: {screen}");
+            let faults = faults(&screen, width);
+            found.extend(faults.iter().map(|fault| format!("{line}: {fault}")));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A terminal that counts columns by itself has as many rows as there are lines.
+#[test]
+fn tmux_has_a_row_for_each_line() {
+    if !require_tools(&["gcc"]) || !has_tools(&["tmux"]) {
+        return;
+    }
+    let stage = Stage::new("screens-tmux");
+    let lines: Vec<_> = stage.screens().into_iter().chain(helps()).collect();
+    for width in WIDTHS {
+        let wrapped = tmux::wrapped(&stage, width, &lines);
+        assert!(
+            wrapped.is_empty(),
+            "{width} columns:\n{}",
+            wrapped.join("\n")
+        );
+    }
+}
+
+#[test]
+fn tmux_sees_a_line_of_81_columns() {
+    if !has_tools(&["tmux"]) {
+        return;
+    }
+    let fixture = Fixture::new("screens-planted");
+    let rows = |text: &str| tmux::wrapped_text(&fixture, 80, text).len();
+    assert_eq!(rows(&"x".repeat(80)), 0);
+    assert_eq!(rows(&"x".repeat(81)), 1);
+    assert_eq!(rows(&"要".repeat(40)), 0);
+    assert_eq!(rows(&format!("x{}", "要".repeat(40))), 1);
+    assert_eq!(rows(&"e\u{301}".repeat(80)), 0);
 }
 
 #[test]

@@ -36,5 +36,5 @@ pub mod wrong_clocks;
 pub use binary::ringmark;
 pub use dirs::{TempDir, workspace_root};
 pub use process::{Finished, Running, run};
-pub use tools::{is_long, require_namespaces, require_tools};
+pub use tools::{has_tools, is_long, log_skip, require_namespaces, require_tools};
 pub use wait::wait_until;

@@ -39,6 +39,22 @@ pub fn require_tools(names: &[&str]) -> bool {
     false
 }
 
+/// As [`require_tools`], of programs without which a test is left out: `./test` lists it.
+#[must_use]
+pub fn has_tools(names: &[&str]) -> bool {
+    let missing: Vec<_> = names
+        .iter()
+        .copied()
+        .filter(|name| !on_path(name))
+        .collect();
+    if !missing.is_empty() {
+        let thread = thread::current();
+        let test = thread.name().unwrap_or("a test");
+        log_skip(&format!("{test}: needs {}", missing.join(", ")));
+    }
+    missing.is_empty()
+}
+
 /// As [`require_tools`]; besides, this process may have a mount namespace of its own. It may not
 /// without root, and in a root directory that is no mount point, as after a plain `chroot`: then
 /// the test is left out, and `./test` lists it.
