@@ -109,7 +109,7 @@ fn fish_completes() {
 }
 
 /// The script lies where zsh finds it by its name, as `./install` leaves it. What zsh would show is
-/// caught where it is handed over.
+/// caught where it is handed over; its own start, which reads a thousand files, is left out.
 #[test]
 fn zsh_completes() {
     if !has_tools(&["zsh"]) {
@@ -119,12 +119,12 @@ fn zsh_completes() {
     let script = r#"
 mkdir -p functions && ringmark completions zsh >functions/_ringmark
 fpath=($PWD/functions $fpath)
-autoload -Uz compinit && compinit -u -d $PWD/dump
+compdef() { :; }
 _describe() { local name=$3; print -rl -- ${${(P)name}%%:*} }
 words=(${(z)LINE_SO_FAR})
 [[ $LINE_SO_FAR == *' ' ]] && words+=('')
 CURRENT=$#words
-$_comps[ringmark]
+autoload -Uz _ringmark && _ringmark
 "#;
     let of = |line: &str| {
         let mut zsh = shell(&fixture, "zsh");

@@ -17,7 +17,7 @@ pub fn ends(mut child: Child) -> Finding {
     let _ = child.wait();
     let status = process_end::wait_status(pidfd.as_ref().map(AsFd::as_fd), child.id(), 0);
     match status {
-        Some(_) => Finding::works(ABOUT, "the kernel tells how each process ended"),
+        Some(_) => Finding::works(ABOUT, "the kernel reports how each process ended"),
         None => Finding::limited(
             ABOUT,
             "how processes ended is known of children of 'run' and 'record -- CMD' only",

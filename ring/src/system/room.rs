@@ -23,9 +23,15 @@ const FILE_SIZES: &str = "the limit on file sizes";
 /// What limits a session in a control group.
 const CONTROL_GROUP: &str = "a sixteenth of the cgroup's memory limit";
 
+/// How much a session may take in a directory, and what limits it.
+///
 /// Bytes that a session in `dir` may take: `wanted`, but never above a quarter of the file system's
 /// free space, a sixteenth of the control group's limit, or the limit on file sizes, of which `head`
-/// bytes are for the session's head. The second value names the limit.
+/// bytes are for the session's head. The second value names the limit; `None`: the session gets what
+/// it wants.
+///
+/// A limit that cannot be read is none: a directory that is not there, a system without control
+/// groups.
 #[must_use]
 pub fn of_session(dir: &Path, wanted: u64, head: u64) -> (u64, Option<&'static str>) {
     let free =
