@@ -60,11 +60,12 @@ fn walk_programs(
     let mut sum = Report::default();
     // A ring that changes takes many times as many instructions.
     let of_c = if form == "ring" { 151 } else { 67 };
-    let daily = match programs {
-        [one] if one.as_os_str() == RUST => 10 * of_c,
-        _ => of_c,
+    // So does Rust, and where the frames are full all of them are looked through.
+    let (daily, long) = match programs {
+        [one] if one.as_os_str() == RUST => (41 * of_c, 11),
+        _ => (of_c, 1),
     };
-    let every = if is_long() { 1 } else { daily };
+    let every = if is_long() { long } else { daily };
     let plans = depths
         .iter()
         .flat_map(|depth| handlers.iter().map(|handler| (*depth, *handler)));
