@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, tool};
@@ -211,7 +213,12 @@ fn a_process_is_looked_at_and_left_as_it_is() {
     let mut looping = fixture.command(source);
     let looping = Running::start(looping.args(["-1", "200"])).expect("it starts");
     let maps = || fs::read_to_string(format!("/proc/{}/maps", looping.id())).expect("maps");
-    let before = maps();
+    // Until its loader is done, it maps more and more.
+    let before = wait_until(SOON, "a program that runs", || {
+        let before = maps();
+        thread::sleep(Duration::from_millis(20));
+        (before.contains("libc.so") && before == maps()).then_some(before)
+    });
     let (found, _) = of_process(&fixture, looping.id());
     expect(&found, "functions", "ok", "can load the function tracer");
     expect(&found, "events", "absent", "it has no ringmark session");

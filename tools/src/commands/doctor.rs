@@ -219,7 +219,7 @@ mod tests {
             piped.ends_with("\n                           → raise it\n"),
             "{piped}"
         );
-        for columns in [20, 40, 59, 60, 80, 200] {
+        for columns in [30, 40, 59, 60, 80, 200] {
             let text = lines(&finding, Some(columns), Style::none());
             let widest = text.lines().map(crate::output::width::width).max();
             assert!(widest <= Some(columns), "{columns}: {text}");
