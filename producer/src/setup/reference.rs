@@ -12,14 +12,15 @@ pub fn session_bytes() -> u64 {
 
 /// What stands before the version in each file that holds this crate.
 const MARK: &str = "ringmark library ";
-/// The mark and the version.
-const MARKED: &str = concat!("ringmark library ", env!("CARGO_PKG_VERSION"));
+/// The mark, the version, and an end: another text may follow at once in a file.
+const MARKED: &str = concat!("ringmark library ", env!("CARGO_PKG_VERSION"), "\0");
 
 /// The version of this crate.
 #[must_use]
 pub fn version() -> &'static str {
     // Read through a value that the compiler does not see through: the mark stays in the file.
-    core::hint::black_box(MARKED).trim_start_matches(MARK)
+    let marked = core::hint::black_box(MARKED).trim_end_matches('\0');
+    marked.trim_start_matches(MARK)
 }
 
 /// The version of this crate that a program or library holds, from the bytes of its file.
@@ -33,9 +34,8 @@ pub fn version_in(file: &[u8]) -> Option<&str> {
         let length = after.iter().take_while(is_part).count();
         let version = core::str::from_utf8(&after[..length]).ok()?;
         // The mark alone is also in this file.
-        version
-            .starts_with(|c: char| c.is_ascii_digit())
-            .then_some(version)
+        let is_one = version.starts_with(|c: char| c.is_ascii_digit());
+        (is_one && after.get(length) == Some(&0)).then_some(version)
     })
 }
 
