@@ -75,6 +75,7 @@ pub use sums::last_words::LastWords;
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::paths::{Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
+pub use sums::sampled::{Sampled, SampledKind, SampledName, Samples};
 pub use sums::slowest::Slowest;
 pub use sums::span_times::{SpanProfile, SpanTimes};
 pub use sums::verify::{LostByCause, Verification};

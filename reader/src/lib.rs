@@ -47,4 +47,4 @@ pub use sessions::selection::Selection;
 pub use sessions::session::{Access, Session};
 pub use sessions::{clean, control, find, info, notes, selection, session};
 pub use share::Share1024;
-pub use tap::Tap;
+pub use tap::{Look, RingLook, Tap};

@@ -1,5 +1,7 @@
 //! A look into a session, living or dead, that does not disturb it: what it holds, as blocks.
 
+mod look;
+
 use ringmark_format::codec::write;
 
 use crate::error::ReaderError;
@@ -7,6 +9,7 @@ use crate::pages::batch::{Batch, fits};
 use crate::pages::drain::{Fill, FillPass, Finality, SchemaPiece, SessionDrain};
 use crate::pages::open_spans;
 use crate::sessions::session::Session;
+pub use look::{Look, RingLook};
 
 /// Takes out of a session what is new in it, poll by poll. Nothing is released: a recorder can run
 /// at the same time.

@@ -35,6 +35,7 @@ const LINES: [&str; 34] = [
     "verify a.rmk",
     "stat a.rmk",
     "stat -p PID --interval 1ms",
+    "top -p PID --once --interval 100ms",
     "report a.rmk",
     "report a.rmk --paths",
     "report a.rmk --html -o -",

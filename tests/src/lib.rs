@@ -28,6 +28,7 @@ pub mod scripted_collector;
 pub mod scripted_streamer;
 pub mod store_contents;
 pub mod terminal;
+pub mod tmux;
 pub mod tools;
 pub mod trace_processor;
 pub mod wait;

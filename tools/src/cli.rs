@@ -10,7 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
-    graph, list, man, record, reference, report, run, snapshot, stat, stream, trace, verify, view,
+    graph, list, man, record, reference, report, run, snapshot, stat, stream, top, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
@@ -63,6 +63,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(run::Args),
     List(list::Args),
+    Top(top::Args),
     Record(record::Args),
     Snapshot(snapshot::Args),
     Stream(stream::Args),
@@ -116,6 +117,7 @@ impl Command {
         match self {
             Self::Run(args) => args.run(),
             Self::List(args) => args.run(),
+            Self::Top(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Snapshot(args) => args.run(),
             Self::Stream(args) => args.run(),

@@ -3,12 +3,13 @@
 //! `cli` is the command line, `commands` has a module per command. They share these rooms: `options`
 //! that several commands take, `input` reads trace files, stores and living rings, `recording` writes
 //! trace files, `tracing` talks to the function tracers of a process, `tables` sums up calls and
-//! events, `viewer` serves a trace to a web page, `output` prints. `variables` has the environment variables that commands use.
+//! events, `live` is the screen of `top`, `viewer` serves a trace to a web page, `output` prints. `variables` has the environment variables that commands use.
 #![forbid(unsafe_code)]
 
 mod cli;
 mod commands;
 mod input;
+mod live;
 mod options;
 mod output;
 mod recording;

@@ -5,14 +5,16 @@ use ringmark::__private::reference::{VARIABLES, Variable};
 /// Commands that look at sessions or start programs.
 const LIVE: &[&str] = &[
     "run", "list", "record", "snapshot", "stream", "events", "enable", "disable", "trace", "cat",
-    "stat", "graph", "report", "clean", "demo", "doctor",
+    "stat", "top", "graph", "report", "clean", "demo", "doctor",
 ];
 /// All commands.
 const ALL: &[&str] = &[];
 /// Commands that start programs.
 const START: &[&str] = &["run", "record"];
 /// Commands that say how processes ended.
-const ENDS: &[&str] = &["run", "list", "record", "snapshot", "stream", "cat", "stat"];
+const ENDS: &[&str] = &[
+    "run", "list", "record", "snapshot", "stream", "cat", "stat", "top",
+];
 /// Commands whose output may be long.
 const LONG: &[&str] = &[
     "cat",

@@ -17,7 +17,7 @@ fn objects(stage: &Stage, arguments: &str) -> Vec<Value> {
 }
 
 /// Kinds of objects that the commands of this test print.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "counter",
     "event",
     "event_type",
@@ -29,6 +29,7 @@ const KINDS: [&str; 12] = [
     "row",
     "session",
     "span",
+    "top",
     "verification",
 ];
 
@@ -65,6 +66,10 @@ fn what_commands_print_is_as_the_schema_says() {
     see(objects(
         &stage,
         &format!("stat -p {pid} --interval 10ms --json"),
+    ));
+    see(objects(
+        &stage,
+        &format!("top -p {pid} --once --interval 100ms --json"),
     ));
     see(objects(&stage, "verify a.rmk --json"));
     see(objects(&stage, "verify damaged.rmk --json"));

@@ -401,6 +401,7 @@ fn help_man_and_completions_know_every_command() {
         "cat",
         "verify",
         "stat",
+        "top",
         "report",
         "clean",
         "completions",

@@ -7,7 +7,8 @@
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
 //! [`durations`] keeps. [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
-//! spans). [`cover`] says which part of the time is here, [`hosts`] what is here of
+//! spans). [`sampled`] estimates what a living session did
+//! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host.
 
 pub(crate) mod call_figures;
@@ -26,6 +27,7 @@ pub(crate) mod open_spans;
 mod path_walk;
 pub(crate) mod paths;
 pub(crate) mod profiled;
+pub(crate) mod sampled;
 pub(crate) mod slowest;
 mod span_paths;
 pub(crate) mod span_times;

@@ -9,6 +9,7 @@
 //! [`SessionDrain::taken`] with each batch and passes it to [`SessionDrain::release_to`].
 
 mod figures;
+mod newest;
 
 use ringmark_format::session::SessionHeader;
 use zerocopy::IntoBytes;
@@ -353,14 +354,10 @@ impl SessionDrain {
         finality: Finality,
         recount: Option<&mut Batch>,
     ) -> Result<Vec<u8>, ReaderError> {
-        let ring = self.session.ring();
         if let Some(batch) = recount {
-            for reader in &mut self.slots {
-                if let Some(slot) = ring.slot(reader.index()) {
-                    reader.count_events(ring, &slot, batch);
-                }
-            }
+            self.recount(batch);
         }
+        let ring = self.session.ring();
         let entries: Vec<_> = self
             .slots
             .iter()
@@ -370,6 +367,18 @@ impl SessionDrain {
             .collect();
         let content = counters::content(&self.session, &entries, finality);
         self.session.check_whole().map(|()| content)
+    }
+
+    /// Walks open pages for the number of their records. `batch` must have room for a page, and is
+    /// left as it was.
+    pub(crate) fn recount(&mut self, batch: &mut Batch) {
+        self.follow_new_slots();
+        let ring = self.session.ring();
+        for reader in &mut self.slots {
+            if let Some(slot) = ring.slot(reader.index()) {
+                reader.count_events(ring, &slot, batch);
+            }
+        }
     }
 
     /// Slots that were claimed so far, as of the last pass: the entries of a COUNTERS block.

@@ -166,7 +166,8 @@ fn allocated(session: &Session) -> u64 {
     word.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-fn rings(session: &Session) -> Vec<RingInfo> {
+/// The rings of a session now that have or had an owner.
+pub(crate) fn rings(session: &Session) -> Vec<RingInfo> {
     let ring = session.ring();
     (0..ring.slots_used())
         .filter_map(|index| ring_info(session, index))

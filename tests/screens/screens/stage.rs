@@ -91,6 +91,7 @@ impl Stage {
             "stat events.rmk",
             "stat calls.rmk",
             "stat -p PID --interval 10ms",
+            "top -p PID --once --interval 100ms",
             "events events.rmk",
             "events -p PID",
             "functions names",

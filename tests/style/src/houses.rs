@@ -263,6 +263,7 @@ pub const FLOORS: &[House<'_>] = &[
             "recording",
             "tables",
             "input",
+            "live",
             "commands",
             "cli",
         ],

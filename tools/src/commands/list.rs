@@ -149,7 +149,9 @@ fn sessions(verbose: bool) -> (Vec<Listed>, Vec<ReaderError>) {
 /// What the threads of a session did last and have open. A session that cannot be read has its line
 /// in the table all the same.
 fn last_words_of(session: Session, is_wanted: bool) -> String {
-    let dump = is_wanted.then(|| rings::of_session(session).ok()).flatten();
+    let dump = is_wanted
+        .then(|| rings::of_sessions([session]).ok())
+        .flatten();
     dump.map_or_else(String::new, |dump| last_words::text(&dump, Show::Short))
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
 pub(crate) mod stream;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod verify;
 pub(crate) mod view;

@@ -27,14 +27,16 @@ pub(crate) fn snapshot(pid: u32) -> anyhow::Result<Dump> {
     Ok(builder.finish())
 }
 
-/// The same of one session.
+/// The same of these sessions.
 ///
 /// # Errors
-/// Its ring file was truncated, or is not ours to understand.
-pub(crate) fn of_session(session: Session) -> anyhow::Result<Dump> {
+/// A ring file was truncated, or is not ours to understand.
+pub(crate) fn of_sessions(sessions: impl IntoIterator<Item = Session>) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
-    let name = session.path().display().to_string();
-    read(Tap::new(session), &name, &mut builder)?;
+    for session in sessions {
+        let name = session.path().display().to_string();
+        read(Tap::new(session), &name, &mut builder)?;
+    }
     Ok(builder.finish())
 }
 

@@ -55,6 +55,12 @@ pub(crate) fn tell_recorded(
     found.tell_last_words(output);
 }
 
+/// Prints each end, clean or not.
+pub(crate) fn tell_all(dump: &Dump) {
+    let ends = dump.endings().into_iter();
+    tell_lines(ends.map(|end| end.to_string()).collect());
+}
+
 /// The end of the session in a trace file of one process, with the panic that is in it.
 pub(crate) fn words_in(found: &ReadAgain, ending: Ending) -> String {
     let ends = match found {

@@ -7,12 +7,13 @@ use super::units::counted;
 use super::width::{SHORTEST_NAME, cut, shorten, width};
 
 /// Headings of columns that may be cut, the one that is cut first in front.
-const CUT: [&str; 7] = [
-    "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "NAME",
+const CUT: [&str; 8] = [
+    "SPANS", "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "NAME",
 ];
 /// Headings of columns that a narrow terminal does without, the one that is missed least in front.
-const LEFT_OUT: [&str; 20] = [
+const LEFT_OUT: [&str; 25] = [
     "TRACER",
+    "TREND",
     "CATEGORY",
     ">PAYLOAD",
     ">~P50",
@@ -24,6 +25,7 @@ const LEFT_OUT: [&str; 20] = [
     "MODULE",
     "FIELDS",
     ">WINDOW",
+    ">TID",
     "FIRST SEEN",
     ">~P99",
     ">P99",
@@ -32,6 +34,9 @@ const LEFT_OUT: [&str; 20] = [
     "SERVICE",
     ">TOTAL",
     "LAST SEEN",
+    ">RINGS",
+    ">FILL",
+    ">MAX",
 ];
 
 /// Rows of text under headings. Columns whose heading starts with `>` are right-aligned.
@@ -42,6 +47,8 @@ pub(crate) struct Table {
     feet: Vec<String>,
     /// Width of the terminal, at which rows end.
     cut_to: Option<usize>,
+    /// Columns of each of `headings` at least; empty: as its cells need.
+    least: Vec<usize>,
 }
 
 impl Table {
@@ -52,7 +59,14 @@ impl Table {
             rows: Vec::new(),
             feet: Vec::new(),
             cut_to: None,
+            least: Vec::new(),
         }
+    }
+
+    /// Gives each column a least width, and keeps those that say nothing: what is drawn again and again
+    /// stays where it is.
+    pub(crate) fn steady(&mut self, least: Vec<usize>) {
+        self.least = least;
     }
 
     /// Appends a row: one text per heading, safe for a terminal.
@@ -83,7 +97,8 @@ impl Table {
         for place in (0..self.headings.len()).rev() {
             let cells = self.rows.iter().filter_map(|row| row.get(place));
             let mut said = cells.filter(|cell| !["", "-"].contains(&cell.as_str()));
-            if !self.rows.is_empty() && said.next().is_none() {
+            let is_steady = !self.least.is_empty();
+            if !is_steady && !self.rows.is_empty() && said.next().is_none() {
                 self.remove(place);
             }
         }
@@ -120,6 +135,9 @@ impl Table {
 
     fn remove(&mut self, place: usize) {
         self.headings.remove(place);
+        if place < self.least.len() {
+            self.least.remove(place);
+        }
         for row in self.rows.iter_mut().filter(|row| row.len() > place) {
             row.remove(place);
         }
@@ -151,26 +169,33 @@ impl Table {
     /// # Errors
     /// Those of writing.
     pub(crate) fn write(&self, out: &mut impl Write, style: Style) -> io::Result<()> {
+        let lines = self.lines(style);
+        let mut lines = lines.iter().chain(&self.feet);
+        lines.try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// Headings and rows as lines, without those below the table.
+    pub(crate) fn lines(&self, style: Style) -> Vec<String> {
         let widths = self.widths();
         let names = self.headings.iter().map(|h| h.trim_start_matches('>'));
-        let line = self.line(names, &widths);
-        writeln!(out, "{}{}{}", style.heading(), line, style.plain())?;
-        for row in &self.rows {
-            writeln!(
-                out,
-                "{}",
-                self.line(row.iter().map(String::as_str), &widths)
-            )?;
-        }
-        let mut feet = self.feet.iter();
-        feet.try_for_each(|line| writeln!(out, "{line}"))
+        let headings = self.line(names, &widths);
+        let mut lines = vec![format!("{}{headings}{}", style.heading(), style.plain())];
+        let rows = self.rows.iter();
+        lines.extend(rows.map(|row| self.line(row.iter().map(String::as_str), &widths)));
+        lines
     }
 
     fn widths(&self) -> Vec<usize> {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             let heading = self.headings[column].trim_start_matches('>').len();
-            cells.map(|c| width(c)).max().unwrap_or(0).max(heading)
+            let least = self.least.get(column).copied().unwrap_or(0);
+            cells
+                .map(|c| width(c))
+                .max()
+                .unwrap_or(0)
+                .max(heading)
+                .max(least)
         };
         (0..self.headings.len()).map(widest).collect()
     }

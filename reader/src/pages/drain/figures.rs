@@ -24,6 +24,11 @@ impl SessionDrain {
         slots.fold(WaitCounts::default(), |sum, slot| sum.and(slot.waits()))
     }
 
+    /// Events that a slot was given since the session's start, as last counted.
+    pub(crate) fn events_of(&self, slot: u32) -> u64 {
+        self.slots.get(slot as usize).map_or(0, SlotReader::events)
+    }
+
     /// Pages that were overwritten before they could be copied, all slots.
     #[must_use]
     pub fn pages_skipped(&self) -> u64 {
