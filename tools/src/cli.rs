@@ -10,7 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
-    graph, list, man, record, reference, report, run, snapshot, stat, stream, top, trace, verify, view,
+    graph, list, man, record, reference, report, run, snapshot, stat, stream, top, trace, verify,
+    view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
