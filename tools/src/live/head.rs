@@ -5,11 +5,13 @@ use ringmark_format::session::Mode;
 use super::model::{Model, SessionRow};
 use super::panels::rate;
 use crate::output::units::{count, counted, duration, size};
-use crate::output::width::width;
+use crate::output::width::{shorten, width};
 use crate::output::{Style, printable};
 
 /// Columns of the trend of all events, at most.
 const TREND_MOST: usize = 60;
+/// Columns of the name of a process, at most.
+const NAME_MOST: usize = 24;
 
 /// Two lines, the second one with a trend at its right end.
 pub(super) fn head(model: &Model, columns: usize, style: Style) -> Vec<String> {
@@ -43,13 +45,15 @@ fn what(model: &Model) -> String {
 /// The process of a session, which has that many others.
 fn process(session: &SessionRow, others: usize) -> String {
     let about = &session.about;
+    let mut name = about.name.clone();
+    shorten(&mut name, NAME_MOST);
     let on = about.head.host.as_deref();
     let on = on.map_or_else(String::new, |host| format!(" on {}", printable(host)));
     let how = match (others, about.mode) {
         (0, mode) => mode.map_or("", Mode::name).to_owned(),
         (others, _) => counted(others as u64 + 1, "session"),
     };
-    format!("{}[{}]{on}, {how}", about.name, about.pid)
+    format!("{name}[{}]{on}, {how}", about.pid)
 }
 
 fn figures(model: &Model, style: Style) -> String {

@@ -7,12 +7,15 @@ use super::model::{Counter, Model, OpenRow, RingRow, SessionRow};
 use super::names::NameRow;
 use super::ui::{Panel, Ui};
 use crate::output::units::{count, counted, duration};
+use crate::output::width::shorten;
 use crate::output::{Style, Table};
 
 /// Between the open spans of a thread.
 const INSIDE: &str = " › ";
 /// Columns of a trend, on a narrow terminal and on one that has room.
 const TREND_COLUMNS: [usize; 2] = [8, 20];
+/// Columns of a thread's name next to its spans, at most.
+const THREAD_MOST: usize = 20;
 /// Columns from which on a terminal has room.
 const ROOMY: usize = 110;
 
@@ -184,11 +187,11 @@ fn open(model: &Model, ui: &Ui, look: Look, shown: Rows) -> Titled {
             .then(|| row.pid.to_string())
             .into_iter()
             .collect();
-        cells.extend([
-            duration(row.open_ns()),
-            row.thread.thread.clone(),
-            spans(row),
-        ]);
+        let mut thread = row.thread.thread.clone();
+        if look.trend.is_some() {
+            shorten(&mut thread, THREAD_MOST);
+        }
+        cells.extend([duration(row.open_ns()), thread, spans(row)]);
         table.row(cells);
     }
     let threads = counted(rows.len() as u64, "thread");

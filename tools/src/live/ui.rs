@@ -36,7 +36,7 @@ pub(crate) struct Ui {
     /// Text that shown rows have in their names.
     pub(crate) filter: String,
     /// The filter is being written; the text is what it was before.
-    editing: Option<String>,
+    pub(super) editing: Option<String>,
     /// The only table that is shown; `None`: all are.
     pub(crate) only: Option<Panel>,
     /// Rows of that table above the first one that is shown.

@@ -174,9 +174,9 @@ fn what_matters_is_on_a_screen_of_80_by_24() {
         "estimated from 0.1 % of the events",
         "open spans in 6 threads",
         "64 rings",
-        "  50.0  9.00 ms  9.00 ms  ████████  要求を処理する.と",
-        "1.30 ms",
-        " 1,000  100 %  3.20 s   2,900  ████████  ",
+        " 4.5 %  30.0 %         50  6.00 ms  6.00 ms  ████████  a_name",
+        "1.30 ms  要求を処…終わらない  要求を処",
+        " 1,000  100 %   3.20 s   2,900  ████████  ",
     ] {
         assert!(text.contains(wanted), "{wanted:?} in\n{text}");
     }
