@@ -40,7 +40,7 @@ fn page(slot: u32, number: u64, first: u64, spans: &[u64], out: &mut Vec<u8>) {
     page.header.tid = 70 + slot;
     page.event(0, EVENT, &[]);
     for (place, took) in spans.iter().enumerate() {
-        page.event(900 + place as u32, SPAN, &[*took]);
+        page.event(1000 * (place as u32 + 1), SPAN, &[*took]);
     }
     page.close().write(true, out);
 }

@@ -198,7 +198,7 @@ fn tracers_are_switched_off_and_on() {
     assert!(trace("status").contains("0 of 5 patch sites enabled"));
     tmux.press(&["t"]);
     tmux.wait_for("an answer", |screen| screen.contains("on: "));
-    assert!(trace("status").contains("2 of 5 patch sites enabled"));
+    assert!(trace("status").contains("3 of 5 patch sites enabled"));
 }
 
 fn once(fixture: &Fixture, words: &str) -> Vec<Value> {
