@@ -15,6 +15,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "report",
             "list",
             "stat",
+            "top",
             "events",
             "functions",
             "verify",
