@@ -36,6 +36,7 @@ fn ty(number: u32, exit: bool, loose: bool) -> u32 {
         number,
         exit,
         loose,
+        has_slot: false,
     }
     .pack()
 }

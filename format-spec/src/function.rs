@@ -1,8 +1,9 @@
 //! Function records: the bits of their types, and the schema entries that say what they mean.
 //!
-//! A type with [`crate::record::FUNCTION_BIT`] set is a function type: bits `0..21` its number,
-//! [`EXIT_BIT`] and [`LOOSE_BIT`] what happened. The payload of an entry is empty, or a
-//! [`CallerWord`], then integer arguments; that of an exit is empty, or the return value.
+//! A type with [`crate::record::FUNCTION_BIT`] set is a function type: bits `0..20` its number,
+//! [`EXIT_BIT`], [`LOOSE_BIT`] and [`SLOT_BIT`] what happened. The payload of an entry is empty, or a
+//! [`CallerWord`], then integer arguments; that of an exit is empty, or the return value. With
+//! [`SLOT_BIT`] a word comes before.
 
 use crate::record::FUNCTION_BIT;
 
@@ -11,8 +12,12 @@ pub const EXIT_BIT: u32 = 1 << 22;
 /// On an entry: no exit of this call will be recorded. On an exit: the call did not return, it was
 /// unwound (by an exception, a `longjmp`, the end of its thread), at the latest at this tick.
 pub const LOOSE_BIT: u32 = 1 << 21;
+/// The call is on a stack that is not the thread's own, such as a coroutine's. The first word of the
+/// payload is its slot: the address at which that stack holds its return address. An exit ends the
+/// call with the same slot, whichever thread records it.
+pub const SLOT_BIT: u32 = 1 << 20;
 /// Largest number of a function type.
-pub const LAST_NUMBER: u32 = LOOSE_BIT - 1;
+pub const LAST_NUMBER: u32 = SLOT_BIT - 1;
 
 /// Flag of [`FunctionTypesEntry::flags`]: one record per call, an exit, whose first payload word
 /// is the call's duration in ticks; the return value may follow.
@@ -124,6 +129,8 @@ pub struct FunctionType {
     pub exit: bool,
     /// Whether an end is missing or was unwound: see [`LOOSE_BIT`].
     pub loose: bool,
+    /// Whether the payload begins with the call's slot: see [`SLOT_BIT`].
+    pub has_slot: bool,
 }
 
 impl FunctionType {
@@ -137,6 +144,7 @@ impl FunctionType {
             number: type_id & LAST_NUMBER,
             exit: type_id & EXIT_BIT != 0,
             loose: type_id & LOOSE_BIT != 0,
+            has_slot: type_id & SLOT_BIT != 0,
         })
     }
 
@@ -145,6 +153,7 @@ impl FunctionType {
     pub const fn pack(self) -> u32 {
         let exit = if self.exit { EXIT_BIT } else { 0 };
         let loose = if self.loose { LOOSE_BIT } else { 0 };
-        FUNCTION_BIT | exit | loose | (self.number & LAST_NUMBER)
+        let slot = if self.has_slot { SLOT_BIT } else { 0 };
+        FUNCTION_BIT | exit | loose | slot | (self.number & LAST_NUMBER)
     }
 }

@@ -257,6 +257,7 @@ fn other_singles() -> Vec<Row> {
         single("record::TIME_EXTEND_WORDS", record::TIME_EXTEND_WORDS),
         single("function::EXIT_BIT", function::EXIT_BIT),
         single("function::LOOSE_BIT", function::LOOSE_BIT),
+        single("function::SLOT_BIT", function::SLOT_BIT),
         single("function::LAST_NUMBER", function::LAST_NUMBER),
         single("function::CALLER_BITS", function::CALLER_BITS),
         single("function::TIMED", function::TIMED),

@@ -1,11 +1,12 @@
 //! Promise: listing, starting, stopping and reporting take time that grows as the functions do, also
-//! for 240,000 of them.
+//! for 240,000 of them; 2,000 threads with a call or two each lose none.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::functions::{LIMIT, compile, library, ringmark};
+use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::{Running, is_long, require_tools, run};
 
 /// Functions of the program.
@@ -97,4 +98,34 @@ fn a_profile_of_many_functions_is_reported_in_time_that_grows_as_they_do() {
     let listed = within("list", process, 2000, || program.tell("functions -p PID"));
     let listed = listed.lines().filter(|line| line.contains("function_"));
     assert_eq!(listed.count() as u64, functions());
+}
+
+/// All alive at one time: each has a ring.
+#[test]
+fn many_threads_with_few_calls_lose_none() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-threads");
+    let threads: u64 = if is_long() { 2000 } else { 600 };
+    let flags = format!("{SITES} -O2 -pthread");
+    let program = compile(&fixture, "many_threads.c", "many_threads", &flags);
+    let dump = fixture.path("threads.rmk");
+    let words = format!(
+        "run --kind graph -o {} -- {} {threads}",
+        dump.display(),
+        program.display()
+    );
+    let finished = ringmark(&fixture, &words, &[]);
+    println!("{}", finished.stderr_text());
+    let _ = finished.expect_code(0);
+    let report = ringmark(&fixture, "report --json", &[&dump]).expect_code(0);
+    for object in checked(&report.stdout_text()) {
+        let count = if object["name"] == "main" { 1 } else { threads };
+        assert_eq!(
+            (&object["count"], &object["no_end"]),
+            (&count.into(), &0.into()),
+            "{object}"
+        );
+    }
 }

@@ -9,7 +9,7 @@ use crate::show::call_line::{Begun, Took};
 use crate::show::json::thread;
 use crate::show::json_keys::{head, key, no_times, number, text, times, wall_ns};
 use crate::show::version_1;
-use crate::sums::calls::{Call, Ended, Step};
+use crate::sums::calls::{Call, Ended, OpenCall, Step};
 use crate::words::escape;
 use crate::words::number::unsigned;
 use crate::words::timestamp::Stamper;
@@ -116,6 +116,18 @@ impl<'d> CallJsonWriter<'d> {
             Ended::Unseen => "unseen",
         };
         self.line(&begun, took, how, out);
+    }
+
+    /// Takes a call on another stack that has not ended.
+    pub fn take_open(&mut self, call: &OpenCall<'d>) {
+        let begun = Begun {
+            session: call.session,
+            function: call.function,
+            page: call.page,
+            depth: 0,
+            start_ns: Some(call.entered_ns),
+        };
+        self.open.entry(u32::MAX).or_default().push(begun);
     }
 
     /// Appends the calls that have not ended, in the order of their beginning.

@@ -3,112 +3,25 @@
 //! Each thread has a stack of open calls. An entry pushes a call; an exit ends the innermost call
 //! of its function and, as unseen, the calls inside that one, whose exits were lost. A loss makes the
 //! calls that are open unsure: they may have ended in it, so they are no recursion.
+//!
+//! Calls on other stacks than the thread's own do not end in that order: see [`super::elsewhere`].
+//! Each comes as a whole when it has ended.
 
 use ringmark_format::schema::Shape;
 use ringmark_format::waits;
 
 use crate::events::event::{Event, Lost};
-use crate::events::payload::FewBytes;
-use crate::events::span::Span;
+pub(super) use crate::sums::call::module_name;
+pub use crate::sums::call::{Call, Ended, OpenCall};
+use crate::sums::call::{ended, without_entry};
 use crate::sums::certain_calls::Certain;
+use crate::sums::elsewhere::Elsewhere;
 use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
-use crate::trace_file::session::Session;
 
 /// Most pieces of time that wait for the call around them, in each thread.
 const WHOLE_MAX: usize = 1 << 16;
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ended {
-    /// It returned.
-    Returned,
-    /// It was unwound by an exception, a `longjmp` or the end of its thread.
-    Unwound,
-    /// Not known: its exit was lost, or no record was written.
-    Unseen,
-}
-
-/// A call that has ended.
-#[derive(Debug, Clone)]
-pub struct Call<'a> {
-    /// The session that recorded it.
-    pub session: &'a Session,
-    /// The function that was called.
-    pub function: &'a Function,
-    /// Id of the function in the session.
-    pub id: u32,
-    /// Time of its entry, in ns since the session's start; `None`: before the first record.
-    pub entered_ns: Option<u64>,
-    /// Time at which it was left, in ns since the session's start.
-    pub left_ns: u64,
-    /// Time in calls of traced functions inside it, in ns, and in waits for a reader.
-    pub children_ns: u64,
-    /// Number of open calls around it.
-    pub depth: u32,
-    /// Whether a call of the same function is open further out, for certain.
-    pub recursive: bool,
-    /// Whether records of its thread were lost while it was open.
-    pub unsure: bool,
-    /// Whether it began before the window of its page: what was in it before is not here.
-    pub(crate) is_cut: bool,
-    /// How it ended.
-    pub ended: Ended,
-    /// What the record of its entry means, and its payload; `None`: it has none here.
-    pub(crate) entry: Option<(FunctionUse, FewBytes)>,
-}
-
-impl<'a> Call<'a> {
-    /// File name of the function's module, or empty.
-    #[must_use]
-    pub fn target(&self) -> &'a [u8] {
-        module_name(self.session, self.function)
-    }
-
-    /// The call as a span; `None`: its entry is not known, or its end is lost. `end`: the event at which it was left,
-    /// which may be the exit of a call around it.
-    #[must_use]
-    pub fn as_span(&self, end: &Event<'a>) -> Option<Span<'a>> {
-        if self.unsure && self.ended == Ended::Unseen {
-            return None;
-        }
-        let total_ns = self.duration_ns()?;
-        let exit = end.ty.function.filter(|_| self.ended != Ended::Unseen);
-        Some(Span {
-            end: end.clone(),
-            ty: end.ty,
-            name: &self.function.name,
-            target: self.target(),
-            id: None,
-            parent: None,
-            start_ns: self.entered_ns?,
-            total_ns,
-            entered: None,
-            self_ns: self.self_ns(),
-            tids: Vec::new(),
-            words: [
-                self.entry.clone(),
-                exit.map(|meaning| (meaning, FewBytes::of(&end.payload))),
-            ],
-            parts: Vec::new(),
-        })
-    }
-
-    /// Its duration in ns; `None`: its entry is not known.
-    #[must_use]
-    pub fn duration_ns(&self) -> Option<u64> {
-        Some(self.left_ns.saturating_sub(self.entered_ns?))
-    }
-
-    /// Its duration without the calls and waits inside it, in ns; `None`: its entry is not known, or
-    /// it began before the recorded window, and what was in it then is not known.
-    #[must_use]
-    pub fn self_ns(&self) -> Option<u64> {
-        let duration_ns = self.duration_ns().filter(|_| !self.is_cut)?;
-        Some(duration_ns.saturating_sub(self.children_ns))
-    }
-}
 
 /// What a function record means for the calls of its thread.
 #[derive(Debug, Clone)]
@@ -126,50 +39,9 @@ pub enum Step<'a> {
     },
     /// A call ended. Its beginning came as [`Step::Entered`], or lies before the first record.
     Left(Call<'a>),
-    /// A call whose beginning and end come from one record.
+    /// A call whose beginning and end come together: from one record, or because it was on a stack
+    /// that is not the thread's own.
     Whole(Call<'a>),
-}
-
-/// A call that has begun and not ended.
-#[derive(Debug, Clone)]
-pub struct OpenCall<'a> {
-    /// The session that recorded its entry.
-    pub session: &'a Session,
-    /// The function that was called.
-    pub function: &'a Function,
-    /// Id of the function in the session.
-    pub id: u32,
-    /// Time of its entry, in ns since the session's start.
-    pub entered_ns: u64,
-    /// Tick of its entry.
-    pub entered_tick: u64,
-    /// Time in ended calls of traced functions inside it, in ns, and in waits for a reader.
-    pub children_ns: u64,
-    /// Whether records of its thread were lost since: it may have ended.
-    pub unsure: bool,
-    /// Whether it began before the window of its page.
-    is_cut: bool,
-    /// What the record of its entry means, and its payload.
-    pub(crate) entry: (FunctionUse, FewBytes),
-}
-
-impl OpenCall<'_> {
-    /// File name of the function's module, or empty.
-    #[must_use]
-    pub fn target(&self) -> &[u8] {
-        module_name(self.session, self.function)
-    }
-
-    /// Whether it is a call of the function with this id in this session.
-    fn is_of(&self, session: &Session, id: u32) -> bool {
-        self.id == id && std::ptr::eq(self.session, session)
-    }
-}
-
-/// File name of a function's module, or empty.
-pub(super) fn module_name<'a>(session: &'a Session, function: &Function) -> &'a [u8] {
-    let module = session.schema.functions().module(function.module);
-    module.map_or(&[], |module| module.file_name())
 }
 
 /// The calls of one thread, in all sessions of its process: the stack of open calls, and the whole calls that
@@ -188,6 +60,8 @@ struct Thread<'a> {
 pub struct Calls<'a> {
     /// By [`Event::thread`]: the numbers of threads begin at 0 and have no gaps.
     threads: Vec<Thread<'a>>,
+    /// Calls on other stacks.
+    elsewhere: Elsewhere<'a>,
     /// Bits of tracers by session; only records that one of them wanted count. `None`: all records.
     tracers: Option<Vec<u64>>,
 }
@@ -200,6 +74,7 @@ impl<'a> Calls<'a> {
     pub fn new(tracers: Option<Vec<u64>>) -> Self {
         Self {
             threads: Vec::new(),
+            elsewhere: Elsewhere::default(),
             tracers,
         }
     }
@@ -223,17 +98,15 @@ impl<'a> Calls<'a> {
         let Some(function) = functions.of_use(&meaning) else {
             return;
         };
-        let thread = self.thread(event);
         let id = meaning.function;
+        if meaning.has_slot && !meaning.timed {
+            return self.take_elsewhere(event, meaning, function, &mut to);
+        }
+        let thread = self.thread(event);
         if meaning.timed {
             to(Step::Whole(thread.whole_call(event, function, meaning)));
         } else if meaning.exit {
-            let ended = if meaning.loose {
-                Ended::Unwound
-            } else {
-                Ended::Returned
-            };
-            thread.leave(event, (function, id), ended, &mut to);
+            thread.leave(event, (function, id), ended(meaning), &mut to);
         } else {
             to(Step::Entered {
                 function,
@@ -243,18 +116,36 @@ impl<'a> Calls<'a> {
             });
             if !meaning.loose {
                 thread.certain.add(session, function);
-                thread.open.push(OpenCall {
-                    session,
-                    function,
-                    id,
-                    entered_ns: event.t_ns,
-                    entered_tick: event.tick,
-                    children_ns: 0,
-                    unsure: false,
-                    is_cut: event.tick < event.page.from,
-                    entry: (meaning, FewBytes::of(&event.payload)),
-                });
+                thread.open.push(OpenCall::begun(event, function, meaning));
             }
+        }
+    }
+
+    /// Takes a record of a call on a stack that is not its thread's own.
+    fn take_elsewhere(
+        &mut self,
+        event: &Event<'a>,
+        meaning: FunctionUse,
+        function: &'a Function,
+        to: &mut impl FnMut(Step<'a>),
+    ) {
+        let Some(slot) = FunctionWords::read(meaning, &event.payload).slot else {
+            return;
+        };
+        let depth = self.thread(event).open.len() as u32;
+        if !meaning.exit {
+            let call = OpenCall::begun(event, function, meaning);
+            let process = event.session.process;
+            let left = self.elsewhere.enter(process, slot, call, depth);
+            return left.map(Step::Whole).into_iter().for_each(to);
+        }
+        let (id, how) = (meaning.function, ended(meaning));
+        match self.elsewhere.leave(event, slot, id, how) {
+            Some(call) => {
+                self.thread(event).add_elsewhere(&call);
+                to(Step::Whole(call));
+            }
+            None => to(Step::Left(without_entry(event, (function, id), how, depth))),
         }
     }
 
@@ -279,6 +170,7 @@ impl<'a> Calls<'a> {
                 calls.certain.remove(call.session, call.function);
             }
         }
+        self.elsewhere.lose(lost.session);
     }
 
     /// Number of open calls around `event` in its thread. A finished span is recorded at its end;
@@ -298,9 +190,21 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// The calls that are still open, thread by thread, the innermost of each last.
+    /// The calls that are still open, thread by thread, the innermost of each last; then those on
+    /// other stacks.
     pub fn open(&self) -> impl Iterator<Item = &OpenCall<'a>> {
-        self.threads.iter().flat_map(|thread| &thread.open)
+        let own = self.threads.iter().flat_map(|thread| &thread.open);
+        own.chain(self.open_elsewhere())
+    }
+
+    /// The open calls around one on another stack that has ended, the innermost first.
+    pub(super) fn around_ended(&self, call: &Call<'a>) -> impl Iterator<Item = &OpenCall<'a>> {
+        self.elsewhere.around_ended(call)
+    }
+
+    /// The calls on other stacks that are still open: no step has come for them.
+    pub fn open_elsewhere(&self) -> impl Iterator<Item = &OpenCall<'a>> {
+        self.elsewhere.open()
     }
 }
 
@@ -331,6 +235,7 @@ impl<'a> Thread<'a> {
             function,
             id,
             entered_ns: Some(start),
+            entered_tick: Some(start_tick),
             left_ns: event.t_ns,
             children_ns,
             depth: self.open.len() as u32,
@@ -339,6 +244,17 @@ impl<'a> Thread<'a> {
             is_cut: start_tick < event.page.from,
             ended: Ended::Returned,
             entry: None,
+            around: None,
+        }
+    }
+
+    /// The time of a call on another stack is no own time of the call that it began and ended in.
+    fn add_elsewhere(&mut self, call: &Call<'a>) {
+        if let Some(around) = self.open.last_mut()
+            && call.entered_tick >= Some(around.entered_tick)
+        {
+            let took = call.duration_ns().unwrap_or(0);
+            around.children_ns = around.children_ns.saturating_add(took);
         }
     }
 
@@ -379,20 +295,13 @@ impl<'a> Thread<'a> {
     ) {
         let (session, now) = (event.session, event.t_ns);
         let Some(place) = self.open.iter().rposition(|o| o.is_of(session, id)) else {
-            to(Step::Left(Call {
-                session,
-                function,
-                id,
-                entered_ns: None,
-                left_ns: now,
-                children_ns: 0,
-                depth: self.open.len() as u32,
-                recursive: false,
-                unsure: false,
-                is_cut: false,
+            let depth = self.open.len() as u32;
+            to(Step::Left(without_entry(
+                event,
+                (function, id),
                 ended,
-                entry: None,
-            }));
+                depth,
+            )));
             return;
         };
         while self.open.len() > place {
@@ -419,6 +328,7 @@ impl<'a> Thread<'a> {
             function: last.function,
             id: last.id,
             entered_ns: Some(last.entered_ns),
+            entered_tick: Some(last.entered_tick),
             left_ns: now,
             children_ns: last.children_ns,
             depth: self.open.len() as u32,
@@ -427,6 +337,7 @@ impl<'a> Thread<'a> {
             is_cut: last.is_cut,
             ended,
             entry: Some(last.entry),
+            around: None,
         };
         if let Some(around) = self.open.last_mut() {
             around.children_ns = around

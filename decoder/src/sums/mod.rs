@@ -11,6 +11,7 @@
 //! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host.
 
+pub(crate) mod call;
 pub(crate) mod call_figures;
 mod call_walk;
 pub(crate) mod calls;
@@ -18,6 +19,7 @@ mod certain_calls;
 pub(crate) mod changes;
 pub(crate) mod cover;
 pub(crate) mod durations;
+mod elsewhere;
 pub(crate) mod endings;
 pub(crate) mod figures;
 pub(crate) mod function_times;

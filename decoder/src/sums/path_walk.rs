@@ -12,7 +12,7 @@ use crate::events::filter::Filter;
 use crate::events::span::Span;
 use crate::events::span_pairs::{Paired, SpanPairs};
 use crate::sums::calls::{Call, Calls, Step, module_name};
-use crate::sums::paths::{PathSums, Paths, merge};
+use crate::sums::paths::{LONGEST, PathSums, Paths, merge};
 use crate::sums::span_paths::SpanPaths;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::functions::Function;
@@ -86,7 +86,14 @@ impl<'d> Walk<'d, '_> {
         };
         if self.filter.passes(event) {
             let mut calls = std::mem::take(&mut self.calls);
-            calls.take(event, |step| self.step(event, &step));
+            let mut ended = None;
+            calls.take(event, |step| match step {
+                Step::Whole(call) if call.is_elsewhere() => ended = Some(call),
+                step => self.step(event, &step),
+            });
+            if let Some(call) = ended {
+                self.elsewhere(&calls, &call);
+            }
             self.calls = calls;
         }
         if event.ty.function.is_none()
@@ -154,12 +161,35 @@ impl<'d> Walk<'d, '_> {
         }
     }
 
+    /// A call on another stack has ended. Its path begins with the outermost call there.
+    fn elsewhere(&mut self, calls: &Calls<'d>, call: &Call<'d>) {
+        let around = calls.around_ended(call);
+        let mut names: Vec<_> = around
+            .take(LONGEST)
+            .map(|call| self.name(call.session, call.function, call.id))
+            .collect();
+        let sums = PathSums::of_call(call);
+        if names.len() == LONGEST {
+            self.found.deeper += 1;
+            return;
+        }
+        names.insert(0, self.name(call.session, call.function, call.id));
+        self.found
+            .settle(None, vec![(names.into_iter().rev().collect(), sums)]);
+    }
+
     fn finish(mut self, dump: &Dump) -> Paths {
         for thread in self.threads.values_mut() {
             thread.settle(&mut self.found);
             for path in &thread.open {
                 self.found.add(*path, &PathSums::endless());
             }
+        }
+        let calls = std::mem::take(&mut self.calls);
+        for call in calls.open_elsewhere() {
+            let name = self.name(call.session, call.function, call.id);
+            let path = self.found.path(None, name);
+            self.found.add(path, &PathSums::endless());
         }
         let filter = self.filter;
         self.spans

@@ -7,6 +7,8 @@ use crate::trace_file::functions::FunctionUse;
 /// The words of a function record's payload, by their meaning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FunctionWords<'a> {
+    /// Address of the return address, of a call on another stack than the thread's own.
+    pub slot: Option<u64>,
     /// Return address of an entry; 0: not known.
     pub caller: u64,
     /// Processor that an entry was recorded on.
@@ -29,6 +31,12 @@ impl<'a> FunctionWords<'a> {
     pub fn read(meaning: FunctionUse, payload: &'a [u8]) -> Self {
         let mut words = Self::default();
         let mut rest = payload;
+        if meaning.has_slot
+            && let Some((slot, after)) = first(rest)
+        {
+            words.slot = Some(slot);
+            rest = after;
+        }
         if !meaning.exit {
             if let Some((word, arguments)) = first(rest) {
                 let CallerWord { address, cpu } = CallerWord::unpack(word);

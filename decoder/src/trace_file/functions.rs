@@ -79,6 +79,8 @@ pub struct FunctionUse {
     pub loose: bool,
     /// Whether the exit carries the duration and no entry was written.
     pub timed: bool,
+    /// Whether the call is on a stack that is not the thread's own: its slot is in the payload.
+    pub has_slot: bool,
     /// Bit t: the tracer with number t wanted the record.
     pub tracers: u64,
     /// Place of the function: every record is looked up by it.
@@ -212,6 +214,7 @@ impl Functions {
             exit: ty.exit,
             loose: ty.loose,
             timed: entry.flags & TIMED != 0,
+            has_slot: ty.has_slot,
             tracers: entry.tracers,
             place,
         })

@@ -10,15 +10,16 @@ use ringmark_format::function::FunctionType;
 const TABLE_IDS_MAX: usize = 1 << 16;
 /// Entries of a table that may be empty, beyond seven for each type or function.
 const FREE: usize = 64;
-/// Type ids for each number of a function type: entry, exit, and both without the other.
-const IDS_PER_NUMBER: usize = 4;
+/// Type ids for each number of a function type: entry, exit, and both without the other; the same
+/// on other stacks.
+const IDS_PER_NUMBER: usize = 8;
 
 /// Places of event types, by their ids. Small ids have a place in a table.
 #[derive(Debug, Default)]
 pub(crate) struct TypeIds {
     /// Place + 1, by id; 0: none.
     plain: Vec<u32>,
-    /// Place + 1, by number, exit and loose.
+    /// Place + 1, by number, slot, exit and loose.
     of_functions: Vec<u32>,
     others: HashMap<u32, u32>,
     count: usize,
@@ -67,7 +68,8 @@ impl TypeIds {
 /// The place of a function type in its table.
 #[inline]
 const fn index(ty: FunctionType) -> usize {
-    IDS_PER_NUMBER * ty.number as usize + 2 * ty.exit as usize + ty.loose as usize
+    let what = 4 * ty.has_slot as usize + 2 * ty.exit as usize + ty.loose as usize;
+    IDS_PER_NUMBER * ty.number as usize + what
 }
 
 #[cfg(test)]
@@ -76,18 +78,24 @@ mod tests {
 
     #[test]
     fn every_id_is_found_and_tables_stay_small() {
-        let function = |number, exit, loose| {
+        let function = |number, exit, loose, has_slot| {
             let ty = FunctionType {
                 number,
                 exit,
                 loose,
+                has_slot,
             };
             TypeId(ty.pack())
         };
         let mut ids: Vec<_> = [0, 1, 60, 70_000, 1 << 22].map(TypeId).to_vec();
-        for number in [0, 1, 500, 2_000_000] {
-            for (exit, loose) in [(false, false), (false, true), (true, false), (true, true)] {
-                ids.push(function(number, exit, loose));
+        for number in [0, 1, 500, 1_000_000] {
+            for bits in 0..8 {
+                ids.push(function(
+                    number,
+                    bits & 1 != 0,
+                    bits & 2 != 0,
+                    bits & 4 != 0,
+                ));
             }
         }
         let mut known = TypeIds::default();
@@ -99,9 +107,9 @@ mod tests {
             assert_eq!(known.place(*id), Some(place), "{id:?}");
         }
         assert_eq!(known.place(TypeId(2)), None);
-        assert_eq!(known.place(function(2, true, false)), None);
+        assert_eq!(known.place(function(2, true, false, true)), None);
         assert!(known.plain.len() <= FREE + 8 * ids.len());
         assert_eq!(known.of_functions.len(), IDS_PER_NUMBER * 501);
-        assert_eq!(known.others.len(), 6);
+        assert_eq!(known.others.len(), 10);
     }
 }

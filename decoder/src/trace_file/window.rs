@@ -11,12 +11,16 @@ use ringmark_format::schema::Shape;
 
 use crate::blocks::page::Page;
 use crate::blocks::walk::Record;
+use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::session::Slot;
 use crate::trace_file::time::SessionClock;
 
 /// Where a record stands: slot, page in it, number in the page.
 pub(crate) type RecordPlace = (usize, usize, u64);
+
+/// An entry or exit of a call on another stack: tick, place, whose and where, whether it is an exit.
+type Elsewhere = (u64, RecordPlace, (u64, u32, u64), bool);
 
 /// What began before the window and may reach into it.
 #[derive(Default)]
@@ -27,6 +31,8 @@ struct Begun {
     entered: Vec<(u64, RecordPlace)>,
     /// Calls that are open in the ring at hand, by tracers and the function's id.
     calls: Vec<((u64, u32), RecordPlace)>,
+    /// Entries and exits of calls on other stacks, which may end in another thread.
+    elsewhere: Vec<Elsewhere>,
     /// What stays.
     kept: Vec<RecordPlace>,
 }
@@ -89,7 +95,14 @@ impl Begun {
         };
         if let Some(function) = ty.function {
             let call = (function.tracers, function.function);
-            if function.exit {
+            if function.has_slot {
+                let words = FunctionWords::read(function, payload);
+                if let Some(slot) = words.slot.filter(|_| !function.timed) {
+                    let key = (call.0, call.1, slot);
+                    self.elsewhere
+                        .push((record.tick, place, key, function.exit));
+                }
+            } else if function.exit {
                 if let Some(at) = self.calls.iter().rposition(|c| c.0 == call) {
                     // What these tracers saw inside it has ended with it.
                     let inside = self.calls.split_off(at).into_iter();
@@ -125,6 +138,15 @@ impl Begun {
 
     /// Follows the lives of spans in the order of time: an id may be given again after a close.
     fn kept(mut self) -> Vec<RecordPlace> {
+        let mut elsewhere = HashMap::new();
+        self.elsewhere.sort_unstable_by_key(|call| (call.0, call.1));
+        for (_, place, key, is_exit) in self.elsewhere.drain(..) {
+            match is_exit {
+                true => elsewhere.remove(&key),
+                false => elsewhere.insert(key, place),
+            };
+        }
+        self.kept.extend(elsewhere.into_values());
         let (mut open, mut closed) = (HashMap::<u64, Vec<RecordPlace>>::new(), HashSet::new());
         self.lives.sort_unstable_by_key(|life| (life.0, life.1));
         for (_, place, id, shape) in self.lives {

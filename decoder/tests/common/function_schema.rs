@@ -74,6 +74,7 @@ pub fn function_type(number: u32, exit: bool) -> u32 {
         number,
         exit,
         loose: false,
+        has_slot: false,
     }
     .pack()
 }

@@ -41,6 +41,7 @@ impl<'a> CallStacks<'a> {
     /// what is known of its beginning.
     pub(crate) fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>, Beginning)) {
         let known = self.threads.entry(event.thread()).or_default();
+        let is_elsewhere = event.ty.function.is_some_and(|meaning| meaning.has_slot);
         let (tick, at_ns) = *known.from.get_or_insert((event.tick, event.wall_ns()));
         self.calls.take(event, |step| {
             let mut beginning = Beginning::Entered;
@@ -50,7 +51,9 @@ impl<'a> CallStacks<'a> {
                     known.open = call.depth;
                     known.is_broken |= call.depth < known.depth;
                 }
-                Step::Left(call) if !known.is_broken && call.depth == known.depth => {
+                Step::Left(call)
+                    if !known.is_broken && !is_elsewhere && call.depth == known.depth =>
+                {
                     beginning = Beginning::Before { tick, at_ns };
                 }
                 Step::Left(_) => beginning = Beginning::Unknown,

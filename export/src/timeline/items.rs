@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ringmark_decoder::{
-    Ended, Event, Filter, Function, Lost, Output, Paired, Span, SpanPairs, Step,
+    Call, Ended, Event, Filter, Function, Lost, Output, Paired, Span, SpanPairs, Step,
 };
 use ringmark_format::Uuid;
 use ringmark_format::schema::Shape;
@@ -179,6 +179,7 @@ impl<'c, 'a> Items<'c, 'a> {
                     let how = (call.ended, beginning);
                     is_shown.then_some(What::Leave(event.clone(), call.function, how, call.depth))
                 }
+                Step::Whole(call) if call.is_elsewhere() => elsewhere(event, &call, min_ns),
                 Step::Whole(_) => span(event, min_ns),
             };
             to.extend(what.map(|what| Item::of(event, number, what)));
@@ -264,6 +265,16 @@ fn span<'a>(event: &Event<'a>, min_ns: u64) -> Option<What<'a>> {
     }
     let start = event.session.clock.wall_ns(start_ns);
     Some(What::Span(event.clone(), (event.start_tick(), start)))
+}
+
+/// A call on another stack that ends, if it took at least `min_ns`.
+fn elsewhere<'a>(event: &Event<'a>, call: &Call<'a>, min_ns: u64) -> Option<What<'a>> {
+    let (start_ns, tick) = (call.entered_ns?, call.entered_tick?);
+    if call.left_ns.saturating_sub(start_ns) < min_ns || call.ended == Ended::Unseen {
+        return None;
+    }
+    let start = event.session.clock.wall_ns(start_ns);
+    Some(What::Span(event.clone(), (tick, start)))
 }
 
 impl ChosenCalls<'_> {

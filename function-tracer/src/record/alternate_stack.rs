@@ -8,7 +8,7 @@ use super::true_returns;
 use super::x86_64::alternate_stack;
 
 /// Bits of an address in a page.
-pub(super) const PAGE_BITS: u32 = 12;
+const PAGE_BITS: u32 = 12;
 /// Pages that are remembered.
 const PAGES: usize = 4096;
 
@@ -25,8 +25,6 @@ pub(crate) struct AlternateStack {
     low: AtomicU64,
     /// Bytes of that stack; 0: unknown.
     bytes: AtomicU64,
-    /// Number of the page of a stack of another kind, where a traced function has run last.
-    pub(super) elsewhere: AtomicU64,
 }
 
 impl AlternateStack {
@@ -53,7 +51,6 @@ impl AlternateStack {
             }
             place.store(asked, Relaxed);
         }
-        self.elsewhere.store(page, Relaxed);
         false
     }
 }

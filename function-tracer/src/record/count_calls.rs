@@ -67,6 +67,49 @@ pub(super) fn pass(block: &Block, number: u32) {
     });
 }
 
+/// Counts the begin of a call on another stack, whose end will be seen.
+pub(super) fn enter_elsewhere(block: &Block, number: u32) {
+    with_cells(block, number, |_, cell, _| add(&cell.begun, 1));
+}
+
+/// A call on another stack that has ended.
+pub(super) struct EndedElsewhere {
+    pub(super) number: u32,
+    pub(super) took: u64,
+    /// Time in calls inside it.
+    pub(super) inside: u64,
+    /// Whether a call of the same function is around it.
+    pub(super) is_recursive: bool,
+    pub(super) unwound: bool,
+    /// Place of the thread's own call that it began and ended in, if no call on its stack is around it.
+    pub(super) around: Option<usize>,
+}
+
+/// Counts the end of a call on another stack.
+pub(super) fn leave_elsewhere(block: &Block, call: &EndedElsewhere) {
+    with_cells(block, call.number, |table, cell, one| {
+        let lane = &table.lanes[one.lane as usize];
+        let innermost = lane[0].outer.load(Relaxed);
+        if call.around.is_some_and(|place| mark(place) == innermost) {
+            add(&inner(lane, innermost).inside, call.took);
+        }
+        add(&cell.own, call.took.saturating_sub(call.inside));
+        if !call.is_recursive {
+            add(&cell.total, call.took);
+        }
+        add_times(cell, call.took, call.unwound);
+    });
+}
+
+fn add_times(cell: &Cell, took: u64, unwound: bool) {
+    add(&cell.sum, took);
+    raise(&cell.longest, took);
+    raise(&cell.shortest, !took);
+    let bucket = took.checked_ilog2().unwrap_or(0) as usize;
+    add(&cell.buckets[bucket.min(BUCKETS - 1)], 1);
+    add(&cell.unwound, u64::from(unwound));
+}
+
 /// Counts the end of a call after `took` ticks. Its place is not given back yet.
 pub(super) fn leave(block: &Block, number: u32, place: usize, took: u64, unwound: bool) {
     let me = mark(place);
@@ -77,15 +120,10 @@ pub(super) fn leave(block: &Block, number: u32, place: usize, took: u64, unwound
         lane[0].outer.store(outer, Relaxed);
         add(&inner(lane, outer).inside, took);
         add(&cell.own, took.saturating_sub(call.inside.load(Relaxed)));
-        add(&cell.sum, took);
         if cell.outermost.load(Relaxed) == me {
             cell.outermost.store(0, Relaxed);
             add(&cell.total, took);
         }
-        raise(&cell.longest, took);
-        raise(&cell.shortest, !took);
-        let bucket = took.checked_ilog2().unwrap_or(0) as usize;
-        add(&cell.buckets[bucket.min(BUCKETS - 1)], 1);
-        add(&cell.unwound, u64::from(unwound));
+        add_times(cell, took, unwound);
     });
 }

@@ -4,13 +4,15 @@
 //!    in the common case and calls nothing.
 //! 2. [`site_tables`]: the function type of each patch site, and where the function of a site
 //!    inside it has its return address.
-//! 3. [`slow_way`]: everything that the stubs leave to Rust.
+//! 3. [`slow_way`]: everything that the stubs leave to Rust. [`call_records`]: the records that it
+//!    writes.
 //! 4. [`call_plan`]: what is done with the calls of a function type. [`trigger_actions`]: what
 //!    triggers do at an entry or exit. [`callbacks`]: the functions of callback tracers.
 //! 5. [`open_calls`]: opens and closes a thread's calls and keeps their return addresses.
 //!    [`nodes`]: the list of all threads' memory, whose layout is in [`thread_memory`].
 //!    [`own_stack`]: finds where the thread's stack lies. [`alternate_stack`]: tells that of signal
-//!    handlers from others. [`true_returns`]: what unwinders read.
+//!    handlers from others. [`true_returns`]: what unwinders read. [`elsewhere`]: the open calls on
+//!    other stacks, which [`calls_elsewhere`] opens and ends.
 //! 6. [`count_calls`]: counts calls for profiles, in place of a record, in [`profile_tables`].
 //!    [`profile_sum`]: adds up the tables of all threads.
 //! 7. The record goes into the thread's ring, by the stub or by [`slow_way`]. [`unwritten`] counts
@@ -37,12 +39,17 @@
 //! 9. Stubs keep to the rules for targets. They are part of this library, which is never unloaded.
 //! 10. `fs:0` holds the thread pointer, and `ringmark_open_calls` lies at a fixed distance from it
 //!     (initial-exec model).
+//! 11. A slot lies on a stack, in a page of the system that can be read. All aligned words of that page
+//!     can.
 
 mod alternate_stack;
 mod by_type;
 pub(crate) mod call_plan;
+mod call_records;
 pub(crate) mod callbacks;
+mod calls_elsewhere;
 mod count_calls;
+mod elsewhere;
 pub(crate) mod nodes;
 pub(crate) mod open_calls;
 mod own_stack;

@@ -171,20 +171,6 @@ fn reclaim() -> Option<&'static Node> {
     Some(node)
 }
 
-/// Takes this thread's stack from nodes of earlier threads on it, where unwinders would look for
-/// this thread's calls. A thread whose stack has the same end no longer runs, even if the kernel
-/// still lists it.
-pub(super) fn forget_stack(low: u64, bytes: u64) {
-    let end = low + bytes;
-    for node in all() {
-        let (other, length) = (node.low.load(Relaxed), node.bytes.load(Relaxed));
-        let is_other = length == 0 || other + length <= low || end <= other;
-        if !is_other && (other + length == end || has_ended(node.owner.load(Relaxed))) {
-            node.bytes.store(0, Relaxed);
-        }
-    }
-}
-
 /// A node in a new mapping, first in the list.
 fn map() -> Option<&'static Node> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -245,12 +231,14 @@ pub(crate) fn not_called() -> u64 {
 
 /// The true return address of the call with this slot, whichever thread opened it. Needed for a
 /// stack that moved to another thread, and for a call wrongly taken for abandoned.
-pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
+pub(crate) fn find_anywhere(slot: u64, first: u64) -> Option<u64> {
     // A return address is kept before it is replaced. So only a copy of the address that was made
     // elsewhere on the stack needs more, and the search through all open calls is not needed.
     let kept = true_returns::kept(slot).filter(|target| *target != return_address());
+    // Those of this thread first, whose node has the first place `first`: an earlier thread may have had the same stack.
     let left = || {
-        let owned = all().filter(|node| node.bytes.load(Relaxed) != 0);
+        let owned = at(first).into_iter().chain(all());
+        let owned = owned.filter(|node| node.bytes.load(Relaxed) != 0);
         let mut left = owned.flat_map(|node| {
             let count = node.calls_left.load(Relaxed);
             let newest_first = (0..count.min(LEFT as u64)).map(move |n| count - 1 - n);
@@ -330,31 +318,6 @@ mod tests {
         assert_eq!(first, second, "the ended thread's node");
     }
 
-    /// A new thread may get the stack of one whose node is not free yet.
-    #[test]
-    fn a_stack_belongs_to_one_node() {
-        let _alone = alone();
-        let older = map().unwrap();
-        let at = |low: u64, bytes: u64| {
-            older.low.store(low, Relaxed);
-            older.bytes.store(bytes, Relaxed);
-            older.call(SENTINELS).slot.store(0x5008, Relaxed);
-            forget_stack(0x4000, 0x2000);
-            let is_kept = older.bytes.load(Relaxed) != 0;
-            assert_eq!(is_open(0x5008), is_kept);
-            is_kept
-        };
-        assert!(!at(0x4000, 0x2000), "the same stack");
-        assert!(!at(0x5000, 0x1000), "a smaller one with the same end");
-        assert!(at(0x6000, 0x1000) && at(0x3000, 0x1000), "neighbours");
-        assert!(at(0x3000, 0x2000), "this thread runs");
-        let ended = of_ended_thread(me);
-        older.owner.store(ended, Relaxed);
-        assert!(!at(0x3000, 0x2000), "its thread has ended");
-        assert!(at(0x6000, 0x1000), "a neighbour's");
-        older.bytes.store(0, Relaxed);
-    }
-
     #[test]
     fn the_newest_of_the_calls_that_were_left_are_remembered() {
         let _alone = alone();
@@ -362,9 +325,9 @@ mod tests {
             assert!(block().prepare());
             let first = block().first_place();
             (0..2 * LEFT as u64).for_each(|n| remember(first, 5000 + n % 200, n));
-            assert_eq!(find_anywhere(5000), Some(200));
-            assert_eq!(find_anywhere(5199), Some(199));
-            assert_eq!(find_anywhere(5100), None);
+            assert_eq!(find_anywhere(5000, first), Some(200));
+            assert_eq!(find_anywhere(5199, first), Some(199));
+            assert_eq!(find_anywhere(5100, first), None);
         });
         thread.join().unwrap();
     }

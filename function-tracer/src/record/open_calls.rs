@@ -62,6 +62,8 @@ pub(crate) struct Block {
     first: AtomicU64,
     /// The thread's alternate signal stack.
     alternate: AlternateStack,
+    /// Number of the call on another stack that this thread entered last and that has not ended.
+    pub(super) elsewhere: AtomicU64,
 }
 
 /// This thread's block.
@@ -91,6 +93,19 @@ impl Block {
     /// that it interrupted.
     pub(crate) fn takes(&self, slot: u64) -> bool {
         self.owns(slot) || self.bytes.load(Relaxed) != 0 && self.alternate.holds(slot)
+    }
+
+    /// Whether calls with this slot are opened by [`super::elsewhere`]: it is on no stack that the
+    /// thread knows as its own.
+    pub(super) fn is_elsewhere(&self, slot: u64) -> bool {
+        let first = self.first.load(Relaxed);
+        first != 0 && !self.takes(slot) && !nodes::holds(first, slot)
+    }
+
+    /// The innermost open call, unless it is a sentinel; `None`: no call is open.
+    pub(super) fn innermost_open(&self) -> Option<&'static OpenCall> {
+        let call = (self.bytes.load(Relaxed) != 0).then(|| self.innermost())?;
+        (call.slot.load(Relaxed) < OUTERMOST).then_some(call)
     }
 
     /// Whether a call with the slot `inner` was left without a return when the thread has one with
@@ -199,6 +214,11 @@ impl Block {
         is_mine
     }
 
+    /// Number of the place of this open call.
+    pub(super) fn place_of(&self, call: &OpenCall) -> usize {
+        self.place(core::ptr::from_ref(call) as u64)
+    }
+
     /// Number of the place at this address.
     fn place(&self, address: u64) -> usize {
         (address - self.first.load(Relaxed)) as usize / size_of::<OpenCall>()
@@ -227,8 +247,6 @@ impl Block {
             return false;
         };
         profile_tables::prepare(&node.profile);
-        nodes::forget_stack(low, bytes);
-        node.low.store(low, Relaxed);
         node.bytes.store(bytes, Relaxed);
         self.first.store(node.first(), Relaxed);
         self.top.store(node.first(), Relaxed);
@@ -262,7 +280,7 @@ pub(crate) fn put_back(call: &OpenCall, slot: u64) {
 pub(crate) mod offsets {
     use core::mem::offset_of;
 
-    use super::{AlternateStack, Block};
+    use super::Block;
 
     pub(crate) const TOP: usize = offset_of!(Block, top);
     pub(crate) const LIMIT: usize = offset_of!(Block, limit);
@@ -270,8 +288,6 @@ pub(crate) mod offsets {
     pub(crate) const BYTES: usize = offset_of!(Block, bytes);
     pub(crate) const STACK: usize = offset_of!(Block, stack);
     pub(crate) const FIRST: usize = offset_of!(Block, first);
-    pub(crate) const ELSEWHERE: usize =
-        offset_of!(Block, alternate) + offset_of!(AlternateStack, elsewhere);
     pub(crate) const BLOCK: usize = size_of::<Block>();
 }
 

@@ -15,15 +15,16 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark::__private::foreign::reserve_words_from;
-use ringmark::client::Now;
-use ringmark_format::TypeId;
-use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
+use ringmark_format::function::{CALLER_BITS, LAST_NUMBER, LOOSE_BIT, SLOT_BIT};
 use ringmark_format::record::FUNCTION_BIT;
 
 use super::call_plan::{self, CallPlan};
+pub(crate) use super::call_records::{ANY_END, PROFILED, SLEDS};
+use super::call_records::{Ended, Entered, Words, end, record, record_at};
 use super::callbacks;
+use super::calls_elsewhere;
 use super::count_calls;
+use super::elsewhere::{self, CallElsewhere};
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, NewCall, block, put_back};
 use super::thread_memory::OpenCall;
@@ -32,71 +33,18 @@ use super::true_returns;
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
 
-/// Bit in an open call's type word, above the type's 24 bits: its end is no plain record.
-pub(crate) const ANY_END: u32 = 1 << 30;
-
-/// Bit in an open call's type word, above the type's 24 bits: its exits are sites, and its return
-/// address was not replaced.
-pub(crate) const SLEDS: u32 = 1 << 29;
-
-/// Bit with `ANY_END`: the end of the call is counted for one tracer, and nothing else.
-pub(crate) const PROFILED: u32 = 1 << 28;
-
-/// The bits of a type.
-const TYPE_MASK: u32 = (1 << 24) - 1;
-
-/// Writes one record, for a stub whose frame is at `frame`.
-fn record(frame: u64, type_id: u32, payload: &[u64]) {
-    record_at(frame, type_id, payload, Now::Clock);
-}
-
-/// Writes one record with the time of `now`, or counts the call as unwritten.
-fn record_at(frame: u64, type_id: u32, payload: &[u64], now: Now) {
-    let words = payload.len() as u64;
-    let type_id = TypeId(type_id & TYPE_MASK);
-    let stack = block().stack_around(frame);
-    if let Some(mut reservation) = reserve_words_from(stack, type_id, words, now) {
-        for (place, word) in payload.iter().enumerate() {
-            reservation.set_word(place, *word);
-        }
-        reservation.commit();
-    } else if type_id.0 & EXIT_BIT == 0 {
-        unwritten::add(type_id.0 & LAST_NUMBER);
-    }
-}
-
-/// A call at its entry, and its plan.
-struct Entered<'p> {
-    type_word: u32,
-    plan: &'p CallPlan,
-    /// The true return address.
-    caller: u64,
-    /// Tick of the entry; 0: the end is not timed.
-    tick: u64,
-}
-
-/// The end of a call.
-struct Ended {
-    /// An address in the frame that ended.
-    slot: u64,
-    /// With [`LOOSE_BIT`] if the call did not return.
-    type_word: u32,
-    /// Tick of the entry.
-    entered: u64,
-    now: Now,
-    /// The return value, where it is known.
-    result: Option<u64>,
-}
-
 /// Entry of a call that a stub left to the slow way.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
     let slot = frame.slot_address();
     let has_place = block.prepare() && block.takes(slot);
+    let is_elsewhere = !has_place && block.is_elsewhere(slot);
     // Before the triggers of this entry, because the end of a call may have triggers, too.
     if has_place {
         drop_stale(block, slot);
         drop_replaced(block, slot, frame.return_address());
+    } else if is_elsewhere {
+        calls_elsewhere::drop_left(block, slot, frame.return_address());
     }
     let Some((type_word, plan)) = wanted_now(frame.type_word()) else {
         unwritten::add(frame.type_word() & LAST_NUMBER);
@@ -114,8 +62,11 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         caller,
         tick,
     };
-    let hooked =
-        (plan.exit || plan.on_exit != Actions::NONE) && has_place && open(block, frame, &call);
+    let wants_end = plan.exit || plan.on_exit != Actions::NONE;
+    let hooked = match is_elsewhere {
+        true => wants_end && calls_elsewhere::open(block, frame, &call),
+        false => wants_end && has_place && open(block, frame, &call),
+    };
     if plan.profile && !hooked {
         count_calls::pass(block, type_word & LAST_NUMBER);
     }
@@ -123,17 +74,18 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         unwritten::add(type_word & LAST_NUMBER);
         return; // Such a call has a record at its end, if any.
     }
-    let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };
-    let now = plan.now(tick);
+    let how = match (hooked && plan.exit, is_elsewhere) {
+        (false, _) => LOOSE_BIT,
+        (true, false) => 0,
+        (true, true) => SLOT_BIT,
+    };
+    let type_word = type_word | how;
+    let mut words = Words::of(type_word, slot);
     if plan.with_caller || plan.arguments > 0 {
-        let mut words = [0; 7];
-        words[0] = caller_word(caller);
-        words[1..].copy_from_slice(&frame.arguments());
-        let words = &words[..1 + usize::from(plan.arguments.min(6))];
-        record_at(slot, type_word | loose, words, now);
-    } else {
-        record_at(slot, type_word | loose, &[], now);
+        words.add(&[caller_word(caller)]);
+        words.add(&frame.arguments()[..usize::from(plan.arguments.min(6))]);
     }
+    record_at(slot, type_word, words.all(), plan.now(tick));
 }
 
 /// Runs the triggers of an entry. Returns the type and the plan of the call for tracers that do not
@@ -182,12 +134,12 @@ fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
 /// address of the return stub.
 fn real_caller(block: &Block, slot: u64, found: u64) -> u64 {
     if found != return_address() {
-        return found;
+        return elsewhere::of_pad(found).map_or(found, CallElsewhere::target);
     }
     let innermost = (block.bytes.load(Relaxed) != 0).then(|| block.innermost());
     match innermost.filter(|call| call.slot.load(Relaxed) == slot) {
         Some(call) => call.target.load(Relaxed),
-        None => find_anywhere(slot).unwrap_or(found),
+        None => find_anywhere(slot, block.first_place()).unwrap_or(found),
     }
 }
 
@@ -264,29 +216,6 @@ fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     }
 }
 
-/// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
-fn end(plan: &CallPlan, call: &Ended) {
-    if plan.record && plan.exit {
-        record_end(plan, call);
-    }
-    plan.on_exit.run();
-}
-
-fn record_end(plan: &CallPlan, call: &Ended) {
-    let result = call.result.filter(|_| plan.result);
-    let type_id = call.type_word | EXIT_BIT;
-    match (plan.min_ticks, result) {
-        (Some(min), _) => {
-            let took = ringmark::ticks().saturating_sub(call.entered);
-            if took >= min {
-                record(call.slot, type_id, &[took]);
-            }
-        }
-        (None, Some(result)) => record_at(call.slot, type_id, &[result], call.now),
-        (None, None) => record_at(call.slot, type_id, &[], call.now),
-    }
-}
-
 /// A return that a stub left to the slow way: of a call that is not the innermost, or of several at
 /// once.
 pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
@@ -301,10 +230,21 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
             finish(block, call, 0, Some(frame.result()));
         }
     }
-    match target.or_else(|| find_anywhere(slot)) {
+    match target.or_else(|| find_anywhere(slot, block.first_place())) {
         Some(target) => frame.return_address = target,
         None => trap(),
     }
+}
+
+/// A return of a call on another stack.
+pub(crate) extern "C" fn leave_elsewhere(frame: &mut ExitFrame) {
+    let Some(call) = elsewhere::of_pad(frame.return_address) else {
+        trap();
+    };
+    let target = call.target();
+    calls_elsewhere::finish(call, 0, Some(frame.result()));
+    call.give_back();
+    frame.return_address = target;
 }
 
 /// An exit in the place of a return that a stub left to the slow way.
@@ -326,6 +266,9 @@ pub(crate) extern "C" fn leave_tail(frame: &EntryFrame) {
 /// before it was traced, or with too many open calls.
 fn leave_by_site(slot: u64, result: Option<u64>) {
     let block = block();
+    if block.is_elsewhere(slot) {
+        return calls_elsewhere::leave_by_site(slot, result);
+    }
     if !block.takes(slot) {
         return;
     }
@@ -351,14 +294,4 @@ pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
     let type_word = frame.type_word() | LOOSE_BIT;
     record(frame.slot_address(), type_word, &[caller_word(caller)]);
-}
-
-impl CallPlan {
-    /// The time of a call's record; where the call is counted, the same tick as in the count.
-    fn now(&self, tick: u64) -> Now {
-        match self.profile {
-            true => Now::At(tick),
-            false => Now::Clock,
-        }
-    }
 }

@@ -31,9 +31,7 @@ pub(crate) struct OpenCall {
 pub(crate) struct Node {
     /// The next node of the list, or null.
     pub(crate) next: AtomicPtr<Node>,
-    /// Lowest address of the stack of the thread that has the node.
-    pub(crate) low: AtomicU64,
-    /// Bytes of that stack; 0: no thread has the node.
+    /// Bytes of the stack of the thread that has the node; 0: no thread has it.
     pub(crate) bytes: AtomicU64,
     /// Thread id; in the upper half the process id.
     pub(super) owner: AtomicU64,

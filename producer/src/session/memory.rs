@@ -99,8 +99,8 @@ pub(super) fn give_warm_rings_back(core: &Core) {
 }
 
 /// Takes a ring, and in front of it a stack of open spans, whose offset comes second: a ring of the
-/// wanted size while half of the session is free, then smaller and smaller ones, so that a late
-/// thread gets little rather than nothing.
+/// wanted size while half of the session is free, then smaller and smaller ones, and the smallest in
+/// the last quarter, so that a late thread gets little rather than nothing.
 pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
@@ -110,7 +110,7 @@ pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
     let mut bytes = if taken.saturating_add(wanted + STACK_BYTES) <= core.half {
         wanted
     } else {
-        shrunk(wanted, left)
+        shrunk(wanted, left, core.cap / 4)
     };
     while bytes >= RING_BYTES_MIN {
         if let Some(stack) = take(core, STACK_BYTES + bytes) {
@@ -122,8 +122,10 @@ pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
     None
 }
 
-fn shrunk(wanted: u64, left: u64) -> u64 {
-    floor_to_page(wanted.min(left / 16)).max(RING_BYTES_MIN)
+/// Size of a ring where `left` bytes are left, of which `last` are for the smallest.
+fn shrunk(wanted: u64, left: u64, last: u64) -> u64 {
+    let share = left.saturating_sub(last) / 16;
+    floor_to_page(wanted.min(share)).max(RING_BYTES_MIN)
 }
 
 const fn floor_to_page(bytes: u64) -> u64 {
@@ -166,8 +168,9 @@ mod tests {
 
     #[test]
     fn late_rings_shrink() {
-        assert_eq!(shrunk(256 << 10, 8 << 20), 256 << 10);
-        assert_eq!(shrunk(256 << 10, 1 << 20), 64 << 10);
-        assert_eq!(shrunk(256 << 10, 10 << 10), 8 << 10);
+        assert_eq!(shrunk(256 << 10, 12 << 20, 4 << 20), 256 << 10);
+        assert_eq!(shrunk(256 << 10, 5 << 20, 4 << 20), 64 << 10);
+        assert_eq!(shrunk(256 << 10, 4 << 20, 4 << 20), 8 << 10);
+        assert_eq!(shrunk(256 << 10, 10 << 10, 4 << 20), 8 << 10);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringmark_decoder::{Calls, Dump, Ended, Event, Output, Step};
+use ringmark_decoder::{Calls, Dump, Ended, Event, FunctionWords, Output, Step};
 use ringmark_format::Uuid;
 
 /// What was recorded of one function.
@@ -26,6 +26,9 @@ struct Thread {
     errors: Vec<String>,
 }
 
+/// Open calls on stacks that are not their thread's own, by session and slot.
+type Elsewhere = BTreeMap<(Uuid, u64), u32>;
+
 /// What was recorded of all functions.
 #[derive(Default)]
 pub(crate) struct Books {
@@ -41,6 +44,10 @@ pub(crate) struct Books {
     pub(crate) unseen: u64,
     /// Exits without an entry: of calls that a forked child took over from its parent.
     pub(crate) taken_over: u64,
+    /// Records of calls on stacks that are not their thread's own.
+    pub(crate) elsewhere: u64,
+    /// Calls there without an exit, whose slot another call had afterwards.
+    pub(crate) left: u64,
     /// Threads.
     pub(crate) threads: usize,
     /// Payload words of entries and exits, in order: (name, exit, words).
@@ -52,7 +59,9 @@ impl std::fmt::Debug for Books {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sum = self.sum();
         let (open, threads, lost) = (self.open, self.threads, &self.lost);
-        write!(f, "{sum:?} open {open} threads {threads} lost {lost:?}")
+        let (elsewhere, left) = (self.elsewhere, self.left);
+        write!(f, "{sum:?} open {open} threads {threads} lost {lost:?}")?;
+        write!(f, " elsewhere {elsewhere} left {left}")
     }
 }
 
@@ -80,11 +89,17 @@ impl Books {
     pub(crate) fn of(dump: &Dump) -> Self {
         let mut books = Self::default();
         let mut threads: BTreeMap<(Uuid, u64), Thread> = BTreeMap::new();
+        let mut elsewhere = Elsewhere::new();
         let mut calls = Calls::new(None);
         for item in dump.events() {
             match item {
                 Output::Event(event) => {
                     let key = (event.session.uuid, event.ring().0);
+                    let has_slot = event.ty.function.is_some_and(|meaning| meaning.has_slot);
+                    books.elsewhere += u64::from(has_slot);
+                    if has_slot {
+                        books.take_elsewhere(&event, &mut elsewhere);
+                    }
                     books.take(&event, threads.entry(key).or_default());
                     calls.take(&event, |step| books.unseen += u64::from(is_unseen(&step)));
                 }
@@ -98,6 +113,7 @@ impl Books {
             books.open += thread.open.len() as u64;
             books.errors.extend(thread.errors);
         }
+        books.open += elsewhere.len() as u64;
         books.open_by_library = calls.open().count() as u64;
         books
     }
@@ -123,19 +139,37 @@ impl Books {
             (false, loose) => {
                 counts.calls += 1;
                 counts.loose += u64::from(loose);
-                if !loose {
+                if !loose && !meaning.has_slot {
                     thread.open.push(meaning.function);
                 }
             }
             (true, unwound) => {
                 counts.returned += u64::from(!unwound);
                 counts.unwound += u64::from(unwound);
+                if meaning.has_slot {
+                    return;
+                }
                 match thread.open.pop() {
                     Some(open) if open == meaning.function => {}
                     None => self.taken_over += 1,
                     Some(_) => thread.errors.push(format!("{name} was not the innermost")),
                 }
             }
+        }
+    }
+
+    /// A record of a call on a stack that is not its thread's own: it ends by its slot.
+    fn take_elsewhere(&mut self, event: &Event<'_>, open: &mut Elsewhere) {
+        let Some(meaning) = event.ty.function else {
+            return;
+        };
+        let slot = FunctionWords::read(meaning, &event.payload).slot;
+        let key = (event.session.uuid, slot.expect("a slot"));
+        if !meaning.exit {
+            self.left += u64::from(open.insert(key, meaning.function).is_some());
+        } else if open.remove(&key) != Some(meaning.function) {
+            self.errors
+                .push(format!("an exit without its entry at {key:x?}"));
         }
     }
 
@@ -162,7 +196,8 @@ impl Books {
         assert!(self.errors.is_empty(), "{what}: {:?}", self.first_errors());
         let sum = self.sum();
         let ended = sum.returned + sum.unwound - self.taken_over;
-        assert_eq!(sum.calls - sum.loose, ended + self.open, "{what}: {self:?}");
+        let open = self.open + self.left;
+        assert_eq!(sum.calls - sum.loose, ended + open, "{what}: {self:?}");
         assert_eq!(self.open, self.open_by_library, "{what}");
         assert_eq!(self.unseen, self.taken_over, "{what}");
     }

@@ -232,6 +232,19 @@ impl Program {
         recording::read(&self.fixture.ring_files())
     }
 
+    /// Runs it under tracers that write no records.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[allow(dead_code, reason = "asked where there is a profile")]
+    #[must_use]
+    pub(crate) fn run_as(&self, ringmark: &str, wishes: &str, argument: &str) -> Finished {
+        let mut command = self.command(ringmark, wishes);
+        run(command.arg(argument), LIMIT)
+            .expect("a program")
+            .expect_code(0)
+    }
+
     /// Runs it with all its functions traced.
     ///
     /// # Panics

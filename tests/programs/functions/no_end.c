@@ -1,4 +1,5 @@
-// Calls whose ends are not seen: too deep, on other stacks, and one that is still open at the end.
+// Calls whose ends are not seen: too deep, and one that is still open at the end. Those on other stacks
+// have theirs.
 // Prints how often each function was called.
 #define _GNU_SOURCE
 #include <pthread.h>

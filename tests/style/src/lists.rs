@@ -79,6 +79,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/x86_64/vectors.rs",
     "function-tracer/src/record/by_type.rs",
     "function-tracer/src/record/callbacks.rs",
+    "function-tracer/src/record/elsewhere.rs",
     "function-tracer/src/record/nodes.rs",
     "function-tracer/src/record/profile_tables.rs",
     "function-tracer/src/record/open_calls.rs",

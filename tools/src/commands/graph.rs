@@ -13,7 +13,7 @@ use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
 use crate::options::wide::WideOption;
 use crate::output::json::{JsonOption, JsonVersion};
-use crate::output::units::{parse_min_time, whole_ns};
+use crate::output::units::{counted, parse_min_time, whole_ns};
 use crate::output::width::{SHORTEST_NAME, shorten, width};
 use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::cover;
@@ -108,11 +108,20 @@ impl Args {
                 written = write_line(line, shown, &mut out);
             }
         };
-        calls()?.walk(dump, &filter, |item, steps, depth| {
+        let mut calls = calls()?;
+        calls.walk(dump, &filter, |item, steps, depth| {
             graph.take(item, steps, depth as u32, &mut write);
         });
         graph.finish(write);
         written?;
+        let open = calls.open_elsewhere().count() as u64;
+        if open > 0 {
+            writeln!(
+                out,
+                "# {} on other stacks did not end",
+                counted(open, "call")
+            )?;
+        }
         Ok(out.finish()?)
     }
 
@@ -132,6 +141,9 @@ impl Args {
             lines.clear();
         });
         written?;
+        calls
+            .open_elsewhere()
+            .for_each(|call| writer.take_open(call));
         writer.finish(&mut lines);
         out.write_all(&lines)?;
         Ok(out.finish()?)

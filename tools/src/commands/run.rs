@@ -19,7 +19,7 @@ use crate::tracing::preload::FunctionOptions;
 #[command(after_help = "\
 The same as 'record -- CMD', then 'verify' and 'report' on standard error.
 With --kind each thread gets a ring of 8 MiB, all of them together at most
-64 MiB, unless RINGMARK is set. What a full ring loses is printed; with
+128 MiB, unless RINGMARK is set. What a full ring loses is printed; with
 --wait 1s less is lost.
 
 Examples:

@@ -9,7 +9,7 @@ use crate::output::Failure;
 const WANTED: &str = "mode=discard,ring=1M,session=64M,keep=always";
 
 /// The same where functions are traced: their calls come by the million. DESIGN.md has the figures.
-const WANTED_FOR_FUNCTIONS: &str = "mode=discard,ring=8M,session=64M,keep=always";
+const WANTED_FOR_FUNCTIONS: &str = "mode=discard,ring=8M,session=128M,keep=always";
 
 fn given() -> Option<OsString> {
     std::env::var_os("RINGMARK").filter(|v| !v.is_empty())

@@ -232,7 +232,7 @@ pub(crate) fn without_end(calls: u64) -> Option<String> {
     let verb = if calls == 1 { "has" } else { "have" };
     (calls > 0).then(|| {
         format!(
-            "{} {verb} no end: other stack, deeper than 131,071, or still open",
+            "{} {verb} no end: deeper than 131,071, still open, or in a dropped coroutine",
             counted(calls, "call")
         )
     })

@@ -16,7 +16,6 @@ use ringmark_format::session::Clock;
 
 use super::into_slow_way::RETURN_BYTES;
 use super::stub_frames::PUSHED_BELOW;
-use crate::record::alternate_stack::PAGE_BITS;
 use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
@@ -104,12 +103,9 @@ core::arch::global_asm!(
     "cmp qword ptr fs:[rdi + {bytes}], 0",
     "je 3f",
     "cmp qword ptr fs:[rdi + {stack}], 0",
-    "je 9f", // the slow way was interrupted, and an alternate stack may be too small for another
-    "mov rdx, rsi",
-    "shr rdx, {page_bits}",
-    "cmp rdx, qword ptr fs:[rdi + {elsewhere}]",
     "jne 3f",
-    "9:", // the entry is recorded, the return left alone
+    // The slow way was interrupted, and an alternate stack may be too small for another: the entry
+    // is recorded, the return left alone.
     "or dword ptr [rsp + 40], {loose}",
     "jmp 1b",
     "3:",
@@ -169,10 +165,6 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset 48",
     "6:", // not the thread's own stack: as at an entry
     "cmp qword ptr fs:[rdi + {stack}], 0",
-    "je 5b",
-    "mov rdx, rsi",
-    "shr rdx, {page_bits}",
-    "cmp rdx, qword ptr fs:[rdi + {elsewhere}]",
     "je 5b",
     "3:",
     "ringmark_go \\slow, rsp - {below}",
@@ -353,9 +345,7 @@ core::arch::global_asm!(
     full_lost = const writer::FULL + writer::full::LOST,
     low = const block::LOW,
     bytes = const block::BYTES,
-    elsewhere = const block::ELSEWHERE,
     stack = const block::STACK,
-    page_bits = const PAGE_BITS,
     top = const block::TOP,
     limit = const block::LIMIT,
     slot = const memory::SLOT,

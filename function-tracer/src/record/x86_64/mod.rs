@@ -4,7 +4,8 @@
 //! 2. `call_stubs`, `inside_stub` and `profile_stubs`: that code. `handler_safe`: the same counter
 //!    instructions for Rust.
 //! 3. `into_slow_way`: leads from a stub into Rust. `vectors`: saves the vector registers for it.
-//! 4. `stub_frames`: the stack that Rust finds. `processor`: what Rust asks the processor
+//! 4. `return_pads`: where functions on other stacks return to.
+//! 5. `stub_frames`: the stack that Rust finds. `processor`: what Rust asks the processor
 //!    and the kernel.
 //!
 //! `measured_function` is a function with a patch site whose calls show what a stub costs.
@@ -20,6 +21,7 @@
 //! | `ringmark_leave_called` | an exit in front of a return | the same |
 //! | `ringmark_leave_tail` | an exit in front of a jump | the same, without a return value |
 //! | `ringmark_return` | a replaced return address | the same, and returns to the true address |
+//! | `ringmark_return_pads` | one on another stack | the same by the slow way |
 
 mod call_stubs;
 mod handler_safe;
@@ -28,6 +30,7 @@ mod into_slow_way;
 mod measured_function;
 mod processor;
 mod profile_stubs;
+mod return_pads;
 mod stub;
 mod stub_frames;
 mod vectors;
