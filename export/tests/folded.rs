@@ -67,7 +67,7 @@ fn from(ns: u64) -> Filter {
 #[test]
 fn a_stack_has_the_time_in_which_its_span_was_innermost() {
     let spans = spans_of_a_thread();
-    let dump = read(&trace(&[spans.clone()])).unwrap();
+    let dump = read(&trace(std::slice::from_ref(&spans))).unwrap();
     assert_eq!(
         folded(&dump, Filter::new()),
         (expected(&spans, |_| true), 0)
@@ -78,7 +78,7 @@ fn a_stack_has_the_time_in_which_its_span_was_innermost() {
 #[test]
 fn what_began_before_a_piece_has_no_own_time() {
     let spans = spans_of_a_thread();
-    let dump = read(&trace(&[spans.clone()])).unwrap();
+    let dump = read(&trace(std::slice::from_ref(&spans))).unwrap();
     for at in [1, 4_000, 7_077, 14_800] {
         let shown: Vec<_> = spans.iter().copied().filter(|span| span.1 >= at).collect();
         let unknown = shown.iter().filter(|span| span.0 < at).count() as u64;
@@ -105,7 +105,7 @@ fn what_lasts_through_a_loss_has_no_own_time() {
     let spans = spans_of_a_thread();
     let (lost, after) = (OF_PAGE..2 * OF_PAGE, 2 * OF_PAGE);
     assert!(spans.len() > after);
-    let dump = read(&trace_without(&[spans.clone()], Some(1))).unwrap();
+    let dump = read(&trace_without(std::slice::from_ref(&spans), Some(1))).unwrap();
     let gap = (spans[lost.start - 1].1, spans[after].1);
     let mut shown = spans.clone();
     shown.drain(lost);
