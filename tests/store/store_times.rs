@@ -176,9 +176,10 @@ fn only_segments_of_the_time_are_read() {
         near.len(),
         all.len()
     );
-    // The index of every segment, and the end that the index names.
+    // The index of every segment, and the end that the index names. Pages are read twice: they are
+    // checked, and stay in their file until their records are shown.
     let looked_at = all.len() as u64 * (u64::from(INDEX_TAIL_BYTES) + 512);
-    let most = near.iter().map(size).sum::<u64>() + looked_at;
+    let most = 2 * near.iter().map(size).sum::<u64>() + looked_at;
     for command in ["cat", "graph", "report"] {
         let (quick, read) = scene.ask(command, scene.middle());
         let (quick, told) = (quick.stdout_text(), quick.expect_code(0).stderr_text());
@@ -196,7 +197,7 @@ fn only_segments_of_the_time_are_read() {
         let read = read.into_iter().filter(|path| all.contains(path)).collect();
         assert!(near.is_superset(&read), "{read:?}, expected only {near:?}");
         assert!(
-            sum <= most && most < total,
+            sum <= most && most < 2 * total,
             "{sum} bytes, expected at most {most}"
         );
         assert!(told.contains("of other times were not read"), "{told}");
@@ -205,10 +206,10 @@ fn only_segments_of_the_time_are_read() {
             "{told}"
         );
         let (slow, read) = without_indexes(&all, || scene.ask(command, scene.middle()));
-        assert_eq!(
-            read.values().sum::<u64>(),
-            total,
-            "without indexes all is read"
+        let whole = read.values().sum::<u64>();
+        assert!(
+            (total.max(sum + 1)..=2 * total).contains(&whole),
+            "without indexes all is read: {whole} bytes of {total}"
         );
         let [quick, slow] =
             [quick, slow.expect_code(0).stdout_text()].map(|text| count(command, &text));

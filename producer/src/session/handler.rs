@@ -2,9 +2,11 @@
 //! since it may have interrupted the allocator or the holder of the lock.
 //!
 //! The frame of a handler begins with the address of its action's restorer, to which it returns
-//! (sigaction(2), sigreturn(2)), and while it runs its signal is blocked, unless its action says
-//! `SA_NODEFER`. The false positive: code that leaves such an address on its stack while the signal
-//! is blocked for another reason.
+//! (sigaction(2), sigreturn(2)). A context follows that links to no other one, with the code segment
+//! of the code that was interrupted. While the handler runs its signal is blocked, unless its action
+//! says `SA_NODEFER`. The address alone is also what sigaction(2) leaves where later frames of the
+//! thread have a gap. The false positive: a whole frame of an earlier handler in such a gap, while the
+//! signal is blocked for another reason.
 //!
 //! # Invariants
 //!
@@ -22,6 +24,14 @@ const SIGNALS: i32 = 64;
 const RESTORERS_MAX: usize = 4;
 /// Words of a stack that are looked at: it may lie in the middle of a program's large mapping.
 const WORDS_MAX: usize = 1 << 20;
+/// Word of a handler's frame with the link to another context: `uc_link` of `ucontext_t`. The kernel
+/// sets none.
+const LINK: usize = 2;
+/// Word of a handler's frame that begins with the code segment: `REG_CSGSFS` of `gregset_t`.
+const SEGMENTS: usize = 6 + libc::REG_CSGSFS as usize;
+/// The least significant byte of the code segment of 64-bit programs. (The others depend on what the
+/// kernel runs on.)
+const CODE_SEGMENT: u8 = 0x33;
 
 /// A signal's action as the kernel has it; the C library hides the restorer.
 #[repr(C)]
@@ -100,18 +110,21 @@ fn action(signal: i32) -> Option<Action> {
     (done == 0).then_some(action)
 }
 
-/// Whether a word of this stack, from `start` to its end, is one of these addresses.
+/// Whether a frame on this stack, from `start` to its end, returns to one of these addresses.
 #[inline(never)]
 fn stack_holds(wanted: &[usize; RESTORERS_MAX], start: *const usize) -> bool {
     let Some(end) = mapping_end(start.addr()) else {
         return true;
     };
     let words = ((end - start.addr()) / size_of::<usize>()).min(WORDS_MAX);
-    (0..words).map(|n| start.wrapping_add(n)).any(|place| {
-        // SAFETY: invariant 2.
-        let word = unsafe { place.read_volatile() };
-        word != 0 && wanted.contains(&word)
-    })
+    // SAFETY: invariant 2: `n` is below `words`.
+    let word = |n: usize| unsafe { start.wrapping_add(n).read_volatile() };
+    let is_frame = |n: usize| {
+        let returns_to = word(n);
+        let is_known = returns_to != 0 && wanted.contains(&returns_to);
+        is_known && word(n + LINK) == 0 && word(n + SEGMENTS).to_le_bytes()[0] == CODE_SEGMENT
+    };
+    (0..words.saturating_sub(SEGMENTS)).any(is_frame)
 }
 
 /// Where the mapping ends that this address lies in. Allocates nothing.
