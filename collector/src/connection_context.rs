@@ -1,5 +1,6 @@
 //! What all connections of a collector share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use crate::store::Store;
 /// The collector as its connections see it.
 pub(crate) struct ConnectionContext {
     pub(crate) store: Store,
-    /// The token that streamers without TLS must show; `None`: they need none.
-    pub(crate) token: Option<Vec<u8>>,
+    /// Who may come. It may change.
+    pub(crate) admission: watch::Sender<Arc<AdmissionRules>>,
     /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
@@ -24,4 +25,31 @@ pub(crate) struct ConnectionContext {
     pub(crate) shares: HostShares,
     /// Whether the collector is about to end: connections then send DRAIN.
     pub(crate) draining: watch::Receiver<bool>,
+}
+
+/// Who may come.
+#[derive(Debug, Default)]
+pub(crate) struct AdmissionRules {
+    /// The token that streamers without TLS must show; `None`: they need none.
+    pub(crate) token: Option<Vec<u8>>,
+    /// Hosts that may not come, in lower case.
+    pub(crate) denied: BTreeSet<String>,
+}
+
+impl AdmissionRules {
+    /// The rules with this token and these denied hosts.
+    pub(crate) fn new(token: Option<String>, denied: &[String]) -> Arc<Self> {
+        Arc::new(Self {
+            token: token.map(String::into_bytes),
+            denied: denied
+                .iter()
+                .map(|host| host.to_ascii_lowercase())
+                .collect(),
+        })
+    }
+
+    /// Whether a host may not come.
+    pub(crate) fn is_denied(&self, host: &str) -> bool {
+        self.denied.contains(&host.to_ascii_lowercase())
+    }
 }

@@ -38,7 +38,7 @@ impl Default for HostLimits {
 /// The shares of all hosts that have connections.
 #[derive(Debug)]
 pub(crate) struct HostShares {
-    limits: HostLimits,
+    limits: Mutex<HostLimits>,
     /// Memory for large blocks that one host may take, in bytes.
     memory: usize,
     by_host: Mutex<HashMap<String, Weak<HostShare>>>,
@@ -64,7 +64,7 @@ impl HostShares {
     /// Shares of a collector with this memory for large blocks.
     pub(crate) fn new(limits: HostLimits, memory_bytes: usize) -> Self {
         Self {
-            limits,
+            limits: Mutex::new(limits),
             memory: (memory_bytes / MEMORY_PARTS).max(BLOCK_BYTES_MAX),
             by_host: Mutex::default(),
         }
@@ -77,27 +77,33 @@ impl HostShares {
     pub(crate) fn enter(&self, host: &str) -> Result<Arc<HostShare>, TooManyOfHost> {
         let mut by_host = lock(&self.by_host);
         by_host.retain(|_, share| share.strong_count() > 0);
+        let limits = *lock(&self.limits);
         let known = by_host.get(host).and_then(Weak::upgrade);
         let Some(share) = known else {
-            let share = Arc::new(self.share());
+            let share = Arc::new(self.share(limits));
             let _ = by_host.insert(host.to_owned(), Arc::downgrade(&share));
             return Ok(share);
         };
         // One reference more than connections: `share`.
-        if Arc::strong_count(&share) > self.limits.connections {
+        if Arc::strong_count(&share) > limits.connections {
             return Err(TooManyOfHost {
                 host: host.to_owned(),
-                most: self.limits.connections,
+                most: limits.connections,
             });
         }
         Ok(share)
     }
 
-    fn share(&self) -> HostShare {
+    fn share(&self, limits: HostLimits) -> HostShare {
         HostShare {
             memory: Arc::new(Semaphore::new(self.memory)),
-            rate: self.limits.bytes_per_second.map(Rate::new),
+            rate: limits.bytes_per_second.map(Rate::new),
         }
+    }
+
+    /// Other limits from now on. A host that is connected keeps its rate until it has gone.
+    pub(crate) fn limit(&self, limits: HostLimits) {
+        *lock(&self.limits) = limits;
     }
 }
 

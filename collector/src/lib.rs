@@ -12,8 +12,8 @@
 //! `server` runs all connections and ends them. What has not proved which host it is of waits in the
 //! `unproved` pool; then `host_shares` bound what each host takes. `connection_end` and `messages`
 //! have what is said to a streamer, `notice` what the operator is told, `figures` and `hosts` what
-//! `metrics` serves. Whatever may wait for the disk goes
-//! through `disk_calls`. The protocol is in section 18 of the
+//! `metrics` serves. `options` are given at the start; `settings` are those of them that change later.
+//! Whatever may wait for the disk goes through `disk_calls`. The protocol is in section 18 of the
 //! specification.
 #![forbid(unsafe_code)]
 
@@ -34,9 +34,11 @@ mod messages;
 mod metrics;
 mod mutex;
 mod notice;
+mod options;
 mod peer;
 mod refusals;
 mod server;
+mod settings;
 #[doc(hidden)]
 pub mod socketless_collector;
 pub mod store;
@@ -46,4 +48,6 @@ mod unproved;
 pub use figures::Figures;
 pub use host_shares::HostLimits;
 pub use notice::{Notice, Origin, Severity};
-pub use server::{Collector, CollectorError, CollectorOptions};
+pub use options::CollectorOptions;
+pub use server::{Collector, CollectorError};
+pub use settings::{CollectorSettings, NeedsRestart};

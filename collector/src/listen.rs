@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
-use ringmark_reader::stream::{Address, Credentials, explain, hosts_of};
+use ringmark_reader::stream::{Address, explain, hosts_of};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -18,6 +18,7 @@ use tokio_rustls::rustls;
 use crate::connection_end::ConnectionEnd;
 use crate::messages;
 use crate::notice::Origin;
+use crate::settings::SharedAcceptor;
 use crate::unix_socket::NamedSocket;
 
 /// How long the collector reads what a refused peer still sends. Closing at once would reset the
@@ -33,7 +34,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 /// A listening socket.
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    Tls(TcpListener, TlsAcceptor),
+    Tls(TcpListener, SharedAcceptor),
     Unix(NamedSocket),
 }
 
@@ -41,18 +42,14 @@ impl Listener {
     /// Listens at an address.
     ///
     /// # Errors
-    /// The system refuses it, or `credentials` are needed and missing.
-    pub(crate) async fn bind(
-        address: &Address,
-        credentials: Option<&Credentials>,
-    ) -> io::Result<Self> {
+    /// The system refuses it, or it needs a certificate and there is none.
+    pub(crate) async fn bind(address: &Address, acceptor: &SharedAcceptor) -> io::Result<Self> {
         match address {
             Address::Tcp(place) => Ok(Self::Tcp(TcpListener::bind(place).await?)),
             Address::Tls(place) => {
-                let text = "tls:// needs a CA, a certificate and its key";
-                let missing = || io::Error::new(io::ErrorKind::InvalidInput, text);
-                let acceptor = credentials.ok_or_else(missing)?.as_collector().into();
-                Ok(Self::Tls(TcpListener::bind(place).await?, acceptor))
+                let _ = of(acceptor)?;
+                let listener = TcpListener::bind(place).await?;
+                Ok(Self::Tls(listener, acceptor.clone()))
             }
             Address::Unix(path) => Ok(Self::Unix(NamedSocket::bind(path).await?)),
         }
@@ -78,7 +75,7 @@ impl Listener {
             Self::Tls(listener, acceptor) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                let incoming = Incoming::Tls(stream, acceptor.clone());
+                let incoming = Incoming::Tls(stream, of(acceptor)?);
                 Ok(Accepted::over_ip(incoming, from))
             }
             Self::Unix(socket) => Ok(Accepted {
@@ -88,6 +85,13 @@ impl Listener {
             }),
         }
     }
+}
+
+/// The acceptor as it is now.
+fn of(acceptor: &SharedAcceptor) -> io::Result<TlsAcceptor> {
+    let text = "tls:// needs a CA, a certificate and its key";
+    let missing = || io::Error::new(io::ErrorKind::InvalidInput, text);
+    acceptor.now().ok_or_else(missing)
 }
 
 /// A connection that was accepted.

@@ -38,7 +38,8 @@ pub struct Origin {
 
 impl Notice {
     /// Something that needs an operator.
-    pub(crate) fn error(text: impl ToString) -> Self {
+    #[must_use]
+    pub fn error(text: impl ToString) -> Self {
         Self::own(Severity::Error, text)
     }
 
@@ -48,7 +49,8 @@ impl Notice {
     }
 
     /// Something that happened as it was meant to.
-    pub(crate) fn info(text: impl ToString) -> Self {
+    #[must_use]
+    pub fn info(text: impl ToString) -> Self {
         Self::own(Severity::Info, text)
     }
 

@@ -24,7 +24,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use crate::clock::now_ns;
-use crate::connection_context::ConnectionContext;
+use crate::connection_context::{AdmissionRules, ConnectionContext};
 use crate::connection_end::{ConnectionEnd, Refusal};
 use crate::figures::Figures;
 use crate::host_name::{NameTooLong, fits, short};
@@ -50,6 +50,8 @@ enum Denied {
     NoToken,
     #[error("the token is not ours")]
     OtherToken,
+    #[error("host {} is denied (--deny)", short(host))]
+    Listed { host: String },
 }
 
 impl From<Denied> for ConnectionEnd {
@@ -81,6 +83,18 @@ pub(crate) struct Peer {
     skipped: u64,
     /// Whether the store has room for more.
     room: watch::Receiver<bool>,
+    /// Who may come.
+    rules: watch::Receiver<Arc<AdmissionRules>>,
+}
+
+/// Refuses a host that may not come.
+fn check_denied(rules: &AdmissionRules, host: &str) -> Result<(), Denied> {
+    match rules.is_denied(host) {
+        true => Err(Denied::Listed {
+            host: host.to_owned(),
+        }),
+        false => Ok(()),
+    }
 }
 
 impl Peer {
@@ -105,6 +119,7 @@ impl Peer {
             sessions: Sessions::new(context.clone()),
             acks: Acks::default(),
             room: context.store.room(),
+            rules: context.admission.subscribe(),
             context,
             proof: accepted.peer,
             host: String::new(),
@@ -161,9 +176,11 @@ impl Peer {
 
     /// The host that the streamer may speak for: the one it names, if its certificate proves that
     /// host, or without TLS if its token is right.
-    fn prove(&self, hello: &Introduction) -> Result<String, Denied> {
+    fn prove(&mut self, hello: &Introduction) -> Result<String, Denied> {
         let named = &hello.host;
         fits("host", named)?;
+        let rules = self.rules.borrow_and_update().clone();
+        check_denied(&rules, named)?;
         if let PeerProof::Certificate(proved) = &self.proof {
             // The certificate's spelling counts: it names the directory in the store.
             let proof = proved.iter().find(|name| name.eq_ignore_ascii_case(named));
@@ -172,7 +189,7 @@ impl Peer {
                 named: named.clone(),
             });
         }
-        match &self.context.token {
+        match &rules.token {
             Some(_) if hello.token.is_empty() => Err(Denied::NoToken),
             // Compared in constant time: how much of a guess was right must not show.
             Some(token) if !bool::from(token.ct_eq(&hello.token)) => Err(Denied::OtherToken),
@@ -187,7 +204,8 @@ impl Peer {
         let connection = connections.map_err(|_| busy("too many connections".to_owned()))?;
         let share = self.context.shares.enter(&self.host);
         let share = share.map_err(|error| busy(error.to_string()))?;
-        let is_proved = self.context.token.is_some() || self.proof != PeerProof::Nothing;
+        let has_token = self.rules.borrow().token.is_some();
+        let is_proved = has_token || self.proof != PeerProof::Nothing;
         let proof = match is_proved {
             true => Proof::Proved,
             false => Proof::Missing,
@@ -233,6 +251,9 @@ impl Peer {
                     self.acknowledge(self.acks.durable()).await?;
                 }
                 _ = draining.changed(), if !sent_drain => {}
+                _ = self.rules.changed() => {
+                    check_denied(&self.rules.borrow_and_update().clone(), &self.host)?;
+                }
             }
         }
     }

@@ -7,19 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
-use ringmark_reader::stream::{Address, Credentials};
+use ringmark_reader::stream::Address;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
 use crate::block_memory::BlockMemory;
-use crate::connection_context::ConnectionContext;
+use crate::connection_context::{AdmissionRules, ConnectionContext};
 use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
-use crate::host_shares::{HostLimits, HostShares};
+use crate::host_shares::HostShares;
 use crate::listen::{Accepted, Incoming, Listener};
 use crate::metrics::MetricsServer;
 use crate::notice::Notice;
+use crate::options::CollectorOptions;
 use crate::peer::Peer;
+use crate::settings::{CollectorSettings, SharedAcceptor, acceptor_of};
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::unproved::{Place, Unproved};
 
@@ -39,29 +41,6 @@ const UNPROVED_PART: usize = 4;
 const UNPROVED_MIN: usize = 64;
 /// How long to wait after a failed accept: there may be no descriptor left until a connection ends.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
-/// How a collector is configured.
-#[derive(Debug, Clone)]
-pub struct CollectorOptions {
-    /// The addresses at which it listens.
-    pub listen: Vec<Address>,
-    /// The store, and how it keeps segments.
-    pub store: StoreOptions,
-    /// Our certificate, and the CA that streamers' certificates must come from, for TLS.
-    pub credentials: Option<Credentials>,
-    /// The token that streamers without TLS must show; `None`: they need none.
-    pub token: Option<String>,
-    /// How long a TLS handshake may take.
-    pub handshake_within: Duration,
-    /// Most connections of proved hosts at a time. A quarter as many more may be proving theirs.
-    pub connections: usize,
-    /// What each host may take.
-    pub hosts: HostLimits,
-    /// Memory for large blocks of all connections, in bytes; at least 16 MiB are used.
-    pub memory_bytes: usize,
-    /// The `HOST:PORT` at which its figures are served.
-    pub metrics: Option<String>,
-}
 
 /// Why a collector did not start.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +68,7 @@ pub struct Collector {
     context: Arc<ConnectionContext>,
     drain: watch::Sender<bool>,
     unproved: Arc<Unproved>,
+    settings: CollectorSettings,
     /// All permits: those that are missing at the end are connections that did not end.
     most: u32,
     tidy_every: Duration,
@@ -108,9 +88,11 @@ impl Collector {
         let store = Store::open(options.store.clone(), figures.clone())?;
         store.send_notices_to(notices.clone());
         pass_on_notices(&store, &notices);
+        let fixed = options.clone();
+        let acceptor = SharedAcceptor::new(acceptor_of(options.credentials.as_ref()));
         let mut listeners = Vec::new();
         for address in &options.listen {
-            let bound = Listener::bind(address, options.credentials.as_ref()).await;
+            let bound = Listener::bind(address, &acceptor).await;
             listeners.push(bound.map_err(listen_at(address))?);
         }
         let metrics = match &options.metrics {
@@ -125,20 +107,22 @@ impl Collector {
             .memory_bytes
             .clamp(MEMORY_MIN, Semaphore::MAX_PERMITS);
         let unproved = (options.connections / UNPROVED_PART).max(UNPROVED_MIN);
+        let context = Arc::new(ConnectionContext {
+            store,
+            admission: watch::Sender::new(AdmissionRules::new(options.token, &options.denied)),
+            handshake_within: options.handshake_within,
+            figures: figures.clone(),
+            memory: BlockMemory::new(memory, figures.clone()),
+            connections: Arc::new(Semaphore::new(options.connections)),
+            shares: HostShares::new(options.hosts, memory),
+            draining,
+        });
         Ok(Self {
             listeners,
             metrics,
-            unproved: Unproved::new(unproved, figures.clone()),
-            context: Arc::new(ConnectionContext {
-                store,
-                token: options.token.map(String::into_bytes),
-                handshake_within: options.handshake_within,
-                figures: figures.clone(),
-                memory: BlockMemory::new(memory, figures),
-                connections: Arc::new(Semaphore::new(options.connections)),
-                shares: HostShares::new(options.hosts, memory),
-                draining,
-            }),
+            unproved: Unproved::new(unproved, figures),
+            settings: CollectorSettings::new(context.clone(), acceptor, fixed),
+            context,
             drain,
             most: options.connections as u32,
             tidy_every: tidy_every(&options.store),
@@ -156,6 +140,12 @@ impl Collector {
     #[must_use]
     pub fn metrics_address(&self) -> Option<String> {
         Some(self.metrics.as_ref()?.address()?.to_string())
+    }
+
+    /// What changes it while it runs.
+    #[must_use]
+    pub fn settings(&self) -> CollectorSettings {
+        self.settings.clone()
     }
 
     /// Its figures, which go on to change.

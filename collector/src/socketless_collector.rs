@@ -55,7 +55,7 @@ impl SocketlessCollector {
         let (_drain, draining) = watch::channel(false);
         let context = Arc::new(ConnectionContext {
             store,
-            token: None,
+            admission: watch::Sender::default(),
             handshake_within: Duration::ZERO,
             memory: BlockMemory::new(MEMORY, figures.clone()),
             connections: Arc::new(Semaphore::new(1)),

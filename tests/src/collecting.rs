@@ -160,6 +160,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
         },
         credentials: None,
         token: None,
+        denied: Vec::new(),
         handshake_within: Duration::from_secs(8),
         connections: 4096,
         hosts: HostLimits::default(),

@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
-    graph, list, man, record, reference, report, run, snapshot, stat, stream, top, trace, verify,
-    view,
+    graph, list, man, record, reference, report, run, snapshot, stat, store, stream, top, trace,
+    verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     Stream(stream::Args),
     Collect(collect::Args),
+    Store(store::Args),
     Certs(certs::Args),
     Events(events::Args),
     Enable(enable::EnableArgs),
@@ -122,7 +123,8 @@ impl Command {
             Self::Record(args) => args.run(),
             Self::Snapshot(args) => args.run(),
             Self::Stream(args) => args.run(),
-            Self::Collect(args) => args.run(),
+            Self::Collect(args) => args.run(Cli::command()),
+            Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),

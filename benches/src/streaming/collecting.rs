@@ -45,6 +45,7 @@ impl Collecting {
             },
             credentials: Some(credentials),
             token: None,
+            denied: Vec::new(),
             handshake_within: Duration::from_secs(8),
             connections: 16,
             hosts: HostLimits::default(),

@@ -11,9 +11,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::budget::Budget;
 use super::error::StoreError;
-use super::options::StoreOptions;
+use super::options::{Retention, StoreOptions};
 use super::room::Room;
 use crate::figures::Figures;
+use crate::mutex::lock;
 use crate::notice::Notice;
 
 /// Segments that are being written may take one part in this many of what is kept.
@@ -24,12 +25,17 @@ const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// What all sessions of a store share.
 #[derive(Debug)]
 pub(super) struct StoreContext {
+    /// What it was opened with; what is kept may have changed since.
     pub(super) options: StoreOptions,
+    /// What is kept now.
+    pub(super) retention: Mutex<Retention>,
     pub(super) figures: Arc<Figures>,
     pub(super) budget: Arc<Budget>,
     pub(super) room: Room,
     /// Size at which a segment is closed now: less than configured where many are open.
     pub(super) segment_bytes: AtomicU64,
+    /// Bytes of segments that are kept; `u64::MAX`: all.
+    pub(super) keep_bytes: AtomicU64,
     /// Notified when more came than may be kept.
     pub(super) too_much: Notify,
     /// Segments that are closed and have no index yet.
@@ -54,9 +60,23 @@ impl StoreContext {
         Figures::add_time(&self.figures.write_microseconds_total, begun);
         Figures::add(&self.figures.stored_bytes_total, bytes);
         let all = self.figures.store_bytes.fetch_add(bytes, Relaxed) + bytes;
-        let most = self.options.retention.bytes;
-        if most.is_some_and(|most| all > most) {
+        if all > self.keep_bytes.load(Relaxed) {
             self.too_much.notify_one();
+        }
+    }
+
+    /// Keeps this from now on.
+    pub(super) fn keep(&self, retention: Retention) {
+        let bytes = retention.bytes.unwrap_or(u64::MAX);
+        self.keep_bytes.store(bytes, Relaxed);
+        *lock(&self.retention) = retention;
+    }
+
+    /// What it was opened with, but for what is kept now.
+    pub(super) fn options_now(&self) -> StoreOptions {
+        StoreOptions {
+            retention: lock(&self.retention).clone(),
+            ..self.options.clone()
         }
     }
 
@@ -64,7 +84,7 @@ impl StoreContext {
     /// be kept.
     pub(super) fn open_sessions(&self, count: usize) {
         let share = |most: u64| (most / PARTS / count.max(1) as u64).max(SEGMENT_BYTES_MIN);
-        let share = self.options.retention.bytes.map_or(u64::MAX, share);
+        let share = share(self.keep_bytes.load(Relaxed));
         let bytes = self.options.segment_bytes.min(share);
         self.segment_bytes.store(bytes, Relaxed);
     }

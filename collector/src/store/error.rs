@@ -44,7 +44,7 @@ pub enum StoreError {
         host: String,
     },
     /// Another collector uses the store.
-    #[error("{}: another collector stores there, expected it to end within {} s", root.display(), within.as_secs())]
+    #[error("{}: a collector has this store; waited {} s for its end", root.display(), within.as_secs())]
     Taken {
         /// The store's directory.
         root: PathBuf,
@@ -87,6 +87,9 @@ pub enum NotAStore {
          name another one, or make it a store with --init (what is there stays)"
     )]
     OtherFiles,
+    /// No collector made it.
+    #[error("found no store.id, expected a store; name another directory")]
+    NoIdentity,
     /// Its identity is a directory, a link or the like.
     #[error("found no regular file; name another directory")]
     NoRegularFile,

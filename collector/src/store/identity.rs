@@ -26,8 +26,8 @@ const LOST_FOUND: &str = "lost+found";
 const MODE: u32 = 0o600;
 const BYTES: usize = size_of::<StoreId>();
 
-/// How long to wait for another collector to leave the store: it may be about to end.
-const WITHIN: Duration = Duration::from_secs(20);
+/// How long a collector waits for another one to leave the store: it may be about to end.
+pub(super) const WITHIN: Duration = Duration::from_secs(20);
 /// How often to look whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -39,12 +39,12 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Takes the store at `root`, and makes its identity if it has none. Waits for a collector that
-    /// is about to end.
+    /// Takes the store at `root`, and makes its identity if it has none. Waits as long as this for a
+    /// collector that is about to end.
     ///
     /// # Errors
     /// Another collector holds the store, or its identity cannot be used.
-    pub(super) fn take(root: &Path) -> Result<Self, StoreError> {
+    pub(super) fn take(root: &Path, within: Duration) -> Result<Self, StoreError> {
         let path = root.join(ID_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -52,7 +52,7 @@ impl Identity {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         options.mode(MODE).custom_flags(flags.cast_signed());
         let mut file = options.open(&path).map_err(io_at("open", &path))?;
-        lock(&file, root)?;
+        lock(&file, root, within)?;
         let about = file.metadata().map_err(io_at("stat", &path))?;
         if !about.is_file() {
             return Err(not_ours(&path, NotAStore::NoRegularFile));
@@ -73,18 +73,18 @@ impl Identity {
 }
 
 /// Locks the open identity for this process.
-fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
+fn lock(file: &File, root: &Path, within: Duration) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < WITHIN => {
+            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < within => {
                 thread::sleep(LOOK_EVERY);
             }
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::Taken {
                     root: root.to_owned(),
-                    within: WITHIN,
+                    within,
                 });
             }
             Err(error) => return Err(io_at("lock", &root.join(ID_FILE))(error.into())),

@@ -12,7 +12,7 @@
 //! acknowledged.
 //!
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
-//! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
+//! oldest; `damaged`, what is not blocks; [`upkeep`], what people do by hand. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
 //! `room`, whether there is any, and `free_space`; `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
 
@@ -39,6 +39,7 @@ mod sessions;
 mod store_directory;
 mod turns;
 mod unsynced;
+pub mod upkeep;
 
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};

@@ -19,9 +19,9 @@ use super::budget::Budget;
 use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::free_space::FreeSpace;
-use super::identity::Identity;
+use super::identity::{self, Identity};
 use super::known_session::check_content;
-use super::options::{StoreOptions, SyncMode};
+use super::options::{Retention, StoreOptions, SyncMode};
 use super::retention::{Now, Occasion, RetentionState, Sessions};
 use super::room::Room;
 use super::session::{SharedSession, StoredSession};
@@ -59,7 +59,7 @@ impl Store {
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
         let notice = options.directory.prepare(&root)?;
-        let identity = Identity::take(&root)?;
+        let identity = Identity::take(&root, identity::WITHIN)?;
         session_directories::remove_unnamed(&root).map_err(io_at("clear", &root))?;
         let segments = files::segments(&root).map_err(io_at("read", &root))?;
         let directories = SessionDirectories::of_segments(&segments);
@@ -68,9 +68,13 @@ impl Store {
         let segment_bytes = options.segment_bytes;
         let budget = Budget::new(options.session_bytes, figures.clone());
         let room = Room::new(figures.clone());
+        let retention = options.retention.clone();
+        let keep_bytes = retention.bytes.unwrap_or(u64::MAX);
         Ok(Self {
             context: Arc::new(StoreContext {
                 options,
+                retention: Mutex::new(retention),
+                keep_bytes: AtomicU64::new(keep_bytes),
                 figures,
                 budget,
                 room,
@@ -130,7 +134,7 @@ impl Store {
 
     /// Looks whether there is room for more; returns a notice if that changed.
     pub(crate) fn look_for_room(&self) -> Option<String> {
-        self.context.room.look(&self.context.options)
+        self.context.room.look(&self.context.options_now())
     }
 
     fn find_or_make(
@@ -224,6 +228,11 @@ impl Store {
         self.care(Now::read(), Occasion::TooMuchCame)
     }
 
+    /// Keeps this from now on.
+    pub(crate) fn keep(&self, retention: Retention) {
+        self.context.keep(retention);
+    }
+
     /// Waits until more came than may be kept.
     pub(crate) async fn too_much(&self) {
         self.context.too_much.notified().await;
@@ -241,9 +250,9 @@ impl Store {
         // Before retention, which reads the times of events from them.
         let mut errors = self.make_indexes();
         self.context.open_sessions(lock(&self.open).len());
-        let options = &self.context.options;
+        let options = self.context.options_now();
         let free = FreeSpace::of(&options.root).ok();
-        let enforced = lock(&self.retention).enforce(options, now, occasion, free, self);
+        let enforced = lock(&self.retention).enforce(&options, now, occasion, free, self);
         let figures = &self.context.figures;
         Figures::add(&figures.segments_removed_total, enforced.removed);
         Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);

@@ -81,6 +81,18 @@ pub fn copies(segment: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(numbered)
 }
 
+/// Whether a file is named as a copy of what was cut off a segment.
+#[must_use]
+pub fn is_copy(file: &Path) -> bool {
+    let is_numbered = |name: &Path| parse_with(name, "").is_some();
+    let name = file.with_extension("");
+    let later = name
+        .extension()
+        .and_then(|end| end.to_str()?.parse::<u32>().ok());
+    let is_later = later.is_some() && is_numbered(&name.with_extension(""));
+    file.extension().is_some_and(|end| end == COPY_ENDING) && (is_numbered(&name) || is_later)
+}
+
 /// Path of the index of a segment.
 #[must_use]
 pub fn index_of(segment: &Path) -> PathBuf {
@@ -187,6 +199,13 @@ mod tests {
         for other in [".012.rmk", ".+12.rmk", ".12.rmk.rmk", "..12.rmk"] {
             let name = format!("/a/{session}{other}");
             assert_eq!(parse(Path::new(&name)), None, "{name}");
+        }
+        for copy in copies(&file).take(3) {
+            assert!(is_copy(&copy), "{}", copy.display());
+        }
+        for other in ["1.rmk", "x.damaged", "1.x.damaged", "damaged"] {
+            let name = format!("/a/{session}.{other}");
+            assert!(!is_copy(Path::new(&name)), "{name}");
         }
         let digits = session.to_string().replace('-', "");
         assert_eq!(parse(Path::new(&format!("/a/{digits}.12.rmk"))), None);

@@ -1,7 +1,7 @@
 //! Credentials for TLS: a certificate with its key, and the CA whose certificates are trusted.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -21,6 +21,14 @@ pub struct Credentials {
     as_streamer: Arc<ClientConfig>,
     as_collector: Arc<ServerConfig>,
     hosts: Vec<String>,
+    files: Arc<Files>,
+}
+
+/// Where credentials were read.
+struct Files {
+    ca: PathBuf,
+    cert: PathBuf,
+    key: PathBuf,
 }
 
 impl fmt::Debug for Credentials {
@@ -75,7 +83,21 @@ impl Credentials {
             as_streamer: Arc::new(as_streamer),
             as_collector: Arc::new(as_collector),
             hosts,
+            files: Arc::new(Files {
+                ca: ca.to_owned(),
+                cert: cert.to_owned(),
+                key: key.to_owned(),
+            }),
         })
+    }
+
+    /// What the same files hold now.
+    ///
+    /// # Errors
+    /// As [`Credentials::load`].
+    pub fn read_again(&self) -> Result<Self, CredentialsError> {
+        let Files { ca, cert, key } = &*self.files;
+        Self::load(ca, cert, key)
     }
 
     /// The host names in our certificate.

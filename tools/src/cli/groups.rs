@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Control", &["enable", "disable", "trace"]),
-    ("Fleet", &["stream", "collect", "certs"]),
+    ("Fleet", &["stream", "collect", "store", "certs"]),
     ("Help", &["doctor", "demo", "completions", "man", "help"]),
 ];
 

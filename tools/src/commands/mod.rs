@@ -24,6 +24,7 @@ mod report_paths;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
+pub(crate) mod store;
 pub(crate) mod stream;
 pub(crate) mod top;
 pub(crate) mod trace;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use ringmark_collector::Notice;
+use ringmark_collector::{Notice, Severity};
 
 use super::units::counted;
 
@@ -36,17 +36,14 @@ struct PeerFault {
 }
 
 impl Repeats {
-    /// The lines to print for a notice at the time `now`: none if it was printed lately, else how
-    /// many were left out before, then the notice.
-    pub(crate) fn filter(&mut self, notice: &Notice, now: Instant) -> Vec<String> {
-        if !self.is_due(notice, now) {
+    /// What to print for a notice at the time `now`: nothing if it was printed lately, else how many
+    /// were left out before, then the notice.
+    pub(crate) fn filter(&mut self, notice: Notice, now: Instant) -> Vec<Notice> {
+        if !self.is_due(&notice, now) {
             self.left_out += 1;
             return Vec::new();
         }
-        self.rest()
-            .into_iter()
-            .chain([notice.to_string()])
-            .collect()
+        self.rest().into_iter().chain([notice]).collect()
     }
 
     /// Whether to print a notice now, which then counts as printed.
@@ -68,17 +65,20 @@ impl Repeats {
         self.peers.insert(fault, now).is_none()
     }
 
-    /// The line that says how many notices were left out since it was printed last.
-    pub(crate) fn rest(&mut self) -> Option<String> {
+    /// The notice of how many were left out since it was printed last.
+    pub(crate) fn rest(&mut self) -> Option<Notice> {
         let left_out = std::mem::take(&mut self.left_out);
-        let text = || format!("{} like those above left out", counted(left_out, "notice"));
-        (left_out > 0).then(text)
+        (left_out > 0).then(|| Notice {
+            severity: Severity::Info,
+            origin: None,
+            text: format!("{} like those above left out", counted(left_out, "notice")),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ringmark_collector::{Origin, Severity};
+    use ringmark_collector::Origin;
 
     use super::*;
 
@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn what_is_repeated_is_counted() {
         let (mut repeats, now) = (Repeats::default(), Instant::now());
-        let mut filter = |notice: Notice, after| repeats.filter(&notice, now + after);
+        let mut filter = |notice: Notice, after| {
+            let printed = repeats.filter(notice, now + after).into_iter();
+            printed.map(|notice| notice.to_string()).collect::<Vec<_>>()
+        };
         let soon = Duration::from_secs(1);
         let first = filter(about(1, 1, "no"), Duration::ZERO);
         assert_eq!(first, ["10.0.0.1:5: no"]);
@@ -125,18 +128,15 @@ mod tests {
         let (mut repeats, now) = (Repeats::default(), Instant::now());
         let mut printed = 0;
         for code in 0..5000 {
-            printed += repeats.filter(&about(1, code, "x"), now).len();
+            printed += repeats.filter(about(1, code, "x"), now).len();
         }
         assert_eq!(printed, MOST);
-        let told = repeats.filter(&own("/store: write: broken"), now);
+        let told = repeats.filter(own("/store: write: broken"), now);
+        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
         let left_out = "4,800 notices like those above left out";
         assert_eq!(told, [left_out, "/store: write: broken"]);
-        assert!(
-            repeats
-                .filter(&own("/store: write: broken"), now)
-                .is_empty()
-        );
-        let all = (0..5000).map(|n| repeats.filter(&own(&format!("removed {n}")), now).len());
+        assert!(repeats.filter(own("/store: write: broken"), now).is_empty());
+        let all = (0..5000).map(|n| repeats.filter(own(&format!("removed {n}")), now).len());
         assert!(all.sum::<usize>() >= 5000);
     }
 }

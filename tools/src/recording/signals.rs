@@ -18,6 +18,8 @@ const ONE_SIGNAL: Duration = Duration::from_millis(50);
 pub(crate) struct Signals {
     /// Set by the first signal.
     pub(crate) stop: Arc<AtomicBool>,
+    /// Set by SIGHUP where that asks for new options.
+    pub(crate) reload: Arc<AtomicBool>,
     /// Number of the last signal; 0: none came.
     number: Arc<AtomicUsize>,
 }
@@ -31,14 +33,29 @@ impl Signals {
     /// # Errors
     /// Those of `sigaction` and of making a thread.
     pub(crate) fn watch() -> io::Result<Self> {
+        Self::watch_for(&[SIGINT, SIGTERM, SIGHUP])
+    }
+
+    /// The same, but SIGHUP asks for new options, also where it was ignored at the start.
+    ///
+    /// # Errors
+    /// As [`Signals::watch`].
+    pub(crate) fn watch_and_reload() -> io::Result<Self> {
+        let signals = Self::watch_for(&[SIGINT, SIGTERM])?;
+        flag::register(SIGHUP, signals.reload.clone())?;
+        Ok(signals)
+    }
+
+    fn watch_for(ends: &[i32]) -> io::Result<Self> {
         let signals = Self {
             stop: Arc::default(),
+            reload: Arc::default(),
             number: Arc::default(),
         };
         let armed = Arc::new(AtomicBool::new(false));
         let ignored = ignored_signals();
         let heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded) {
+        for signal in ends.iter().copied().filter(heeded) {
             flag::register_conditional_shutdown(signal, 128 + signal, armed.clone())?;
             flag::register_usize(signal, signals.number.clone(), signal as usize)?;
             flag::register(signal, signals.stop.clone())?;

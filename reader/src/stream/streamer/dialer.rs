@@ -30,6 +30,8 @@ pub(super) struct Dialer {
     /// When the next attempt may begin.
     next_at: Instant,
     reported: Option<Report>,
+    /// Why certificates could not be read again.
+    unread: Option<String>,
 }
 
 /// Why the last attempts failed, and when the user was told.
@@ -54,6 +56,7 @@ impl Dialer {
             backoff: Backoff::new(first_wait),
             next_at: Instant::now(),
             reported: None,
+            unread: None,
         }
     }
 
@@ -100,7 +103,27 @@ impl Dialer {
         }
     }
 
+    /// Reads certificates again, since they may have been renewed. Those that cannot be read now, as
+    /// in the midst of a change, stay as they were.
+    fn renew(&mut self, notices: &mut Vec<String>) {
+        match self.credentials.as_ref().map(Credentials::read_again) {
+            None => {}
+            Some(Ok(credentials)) => {
+                self.credentials = Some(credentials);
+                self.unread = None;
+            }
+            Some(Err(error)) => {
+                let text = format!("{error}; the certificate read before is used");
+                if self.unread.as_ref() != Some(&text) {
+                    notices.push(text.clone());
+                    self.unread = Some(text);
+                }
+            }
+        }
+    }
+
     fn begin(&mut self, notices: &mut Vec<String>) {
+        self.renew(notices);
         let (sender, attempt) = channel();
         let (to, introduction) = (self.to.clone(), self.introduction.clone());
         let credentials = self.credentials.clone();

@@ -1,0 +1,149 @@
+//! What can change while a collector runs: certificates, who may come, what is kept, and what each
+//! host may take. Everything else needs a restart, and is refused by name.
+
+use std::sync::{Arc, Mutex};
+
+use ringmark_reader::stream::Credentials;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection_context::{AdmissionRules, ConnectionContext};
+use crate::mutex::lock;
+use crate::options::CollectorOptions;
+
+/// What does the handshakes of all listeners.
+#[derive(Clone, Default)]
+pub(crate) struct SharedAcceptor(Arc<Mutex<Option<TlsAcceptor>>>);
+
+impl SharedAcceptor {
+    /// One with this certificate; `None`: there is none.
+    pub(crate) fn new(acceptor: Option<TlsAcceptor>) -> Self {
+        Self(Arc::new(Mutex::new(acceptor)))
+    }
+
+    /// The one for a handshake that begins now.
+    pub(crate) fn now(&self) -> Option<TlsAcceptor> {
+        lock(&self.0).clone()
+    }
+
+    fn replace(&self, acceptor: Option<TlsAcceptor>) {
+        *lock(&self.0) = acceptor;
+    }
+}
+
+/// What does handshakes with these credentials.
+pub(crate) fn acceptor_of(credentials: Option<&Credentials>) -> Option<TlsAcceptor> {
+    credentials.map(|credentials| credentials.as_collector().into())
+}
+
+/// Changes a collector that runs.
+#[derive(Clone)]
+pub struct CollectorSettings {
+    context: Arc<ConnectionContext>,
+    acceptor: SharedAcceptor,
+    /// What the collector was started with.
+    before: Arc<CollectorOptions>,
+}
+
+/// An option that a collector takes only when it starts.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}: found another value than at the start; a change of it needs a restart")]
+pub struct NeedsRestart(&'static str);
+
+impl CollectorSettings {
+    pub(crate) fn new(
+        context: Arc<ConnectionContext>,
+        acceptor: SharedAcceptor,
+        before: CollectorOptions,
+    ) -> Self {
+        let before = Arc::new(before);
+        Self {
+            context,
+            acceptor,
+            before,
+        }
+    }
+
+    /// Takes over what can change: certificates, token, denied hosts, what is kept, and the limits of
+    /// each host. Connections go on, except those of hosts that are denied now.
+    ///
+    /// # Errors
+    /// Another option differs. Then nothing changes.
+    pub fn change(&self, options: CollectorOptions) -> Result<(), NeedsRestart> {
+        if let Some(option) = first_difference(&self.before, &options) {
+            return Err(NeedsRestart(option));
+        }
+        self.acceptor
+            .replace(acceptor_of(options.credentials.as_ref()));
+        let rules = AdmissionRules::new(options.token, &options.denied);
+        let _ = self.context.admission.send_replace(rules);
+        self.context.store.keep(options.store.retention);
+        self.context.shares.limit(options.hosts);
+        Ok(())
+    }
+}
+
+/// The name of the first option that differs and cannot change.
+fn first_difference(a: &CollectorOptions, b: &CollectorOptions) -> Option<&'static str> {
+    let (x, y) = (&a.store, &b.store);
+    let differences = [
+        ("listen", a.listen != b.listen),
+        ("metrics", a.metrics != b.metrics),
+        ("connections", a.connections != b.connections),
+        ("memory", a.memory_bytes != b.memory_bytes),
+        ("store", x.root != y.root),
+        ("sync", x.sync != y.sync),
+        ("segment-size", x.segment_bytes != y.segment_bytes),
+        ("segment-age", x.segment_age != y.segment_age),
+        ("session-memory", x.session_bytes != y.session_bytes),
+        ("init, group-readable", x.directory != y.directory),
+    ];
+    let first = differences.into_iter().find(|(_, differs)| *differs);
+    first.map(|(option, _)| option)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringmark_reader::stream::Address;
+
+    use super::*;
+    use crate::host_shares::HostLimits;
+    use crate::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
+
+    fn options() -> CollectorOptions {
+        CollectorOptions {
+            listen: vec![Address::Tcp("127.0.0.1:7".to_owned())],
+            store: StoreOptions {
+                root: "store".into(),
+                sync: SyncMode::Disk,
+                segment_bytes: 1,
+                segment_age: Duration::from_secs(1),
+                retention: Retention::default(),
+                session_bytes: 1,
+                directory: DirectoryOptions::default(),
+            },
+            credentials: None,
+            token: None,
+            denied: Vec::new(),
+            handshake_within: Duration::from_secs(1),
+            connections: 1,
+            hosts: HostLimits::default(),
+            memory_bytes: 1,
+            metrics: None,
+        }
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named() {
+        let (before, mut now) = (options(), options());
+        now.denied.push("web-1".to_owned());
+        now.store.retention.bytes = Some(7);
+        now.hosts.connections = 9;
+        assert_eq!(first_difference(&before, &now), None);
+        now.store.segment_bytes = 2;
+        assert_eq!(first_difference(&before, &now), Some("segment-size"));
+        let told = NeedsRestart("segment-size").to_string();
+        assert!(told.ends_with("needs a restart"), "{told}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Promise: `ringmark store` shows what a store has, and removes what a host sent and nothing else, not while a
+//! collector has the store.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringmark_format::Uuid;
+use ringmark_tests::collecting::{Collecting, segments};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
+use ringmark_tests::{ringmark, run};
+
+/// Two sessions of each of two hosts, stored; whatever else lies there.
+fn stored(fixture: &Fixture) -> PathBuf {
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
+    let collecting = Collecting::start(&socket, &store);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().unwrap();
+    runtime.block_on(async {
+        for (host, first) in [("web-1", 1), ("web-2", 5)] {
+            let mut peer = ScriptedStreamer::greeted(&socket, host).await.unwrap();
+            for n in first..first + 2 {
+                peer.announce(Uuid([n; 16])).await.unwrap();
+                peer.send(&page(Uuid([n; 16]), 0)).await.unwrap();
+            }
+            peer.settle().await.unwrap();
+        }
+    });
+    drop(collecting);
+    store
+}
+
+/// Every file below a directory, with its content.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
+        }
+    }
+    found
+}
+
+fn store(arguments: &[&str], dir: &Path, code: i32) -> String {
+    let mut command = ringmark();
+    command.arg("store").arg(arguments[0]).arg(dir);
+    let done = run(command.args(&arguments[1..]), SOON).unwrap();
+    let done = done.expect_code(code);
+    done.stdout_text() + &done.stderr_text()
+}
+
+#[test]
+fn what_a_host_sent_is_removed_and_nothing_else() {
+    let fixture = Fixture::new("upkeep");
+    let dir = stored(&fixture);
+    fs::write(dir.join("notes.txt"), "of the operator").unwrap();
+    let listed = store(&["ls"], &dir, 0);
+    println!("{listed}\n{}", store(&["df"], &dir, 0));
+    for host in ["web-1", "web-2"] {
+        assert!(
+            listed.lines().any(|line| line.starts_with(host)),
+            "{listed}"
+        );
+    }
+    let mut its = segments(&dir);
+    its.retain(|segment| segment.to_string_lossy().contains("/web-1/"));
+    for ending in ["new", "damaged", "2.damaged", "txt"] {
+        fs::write(its[0].with_extension(ending), ending).unwrap();
+    }
+    let before = files(&dir);
+    let told = store(&["rm", "--host", "web-1"], &dir, 0);
+    let after = files(&dir);
+    let is_kept = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        !name.contains("/web-1/") || name.ends_with(".txt")
+    };
+    let removed = before.len() - after.len();
+    assert!(removed >= 5, "two segments and what belongs to them");
+    assert!(
+        told.starts_with(&format!("{removed} files removed, ")),
+        "{told}"
+    );
+    let kept = before.into_iter().filter(|(path, _)| is_kept(path));
+    assert_eq!(after, kept.collect(), "what is kept is byte-identical");
+    assert_eq!(segments(&dir).len(), 2);
+    assert!(!store(&["ls"], &dir, 0).contains("web-1"));
+    let none = store(&["rm", "--host", "web-1"], &dir, 4);
+    assert!(none.contains("found nothing of host web-1"), "{none}");
+}
+
+#[test]
+fn what_a_killed_collector_left_is_cleared() {
+    let fixture = Fixture::new("upkeep-gc");
+    let dir = stored(&fixture);
+    let segment = segments(&dir).remove(0);
+    let left = [
+        segment.with_extension("new"),
+        segment.with_file_name("mine.new"),
+    ];
+    left.iter()
+        .for_each(|path| fs::write(path, "half").unwrap());
+    let orphan = segments(&dir).remove(1).with_extension("idx");
+    fs::write(&orphan, "an index").unwrap();
+    fs::remove_file(orphan.with_extension("rmk")).unwrap();
+    let told = store(&["gc"], &dir, 0);
+    assert!(told.starts_with("2 files removed, "), "{told}");
+    assert!(!left[0].exists() && left[1].exists() && !orphan.exists());
+    assert!(segment.exists());
+}
+
+#[test]
+fn a_store_in_use_is_only_looked_at() {
+    let fixture = Fixture::new("upkeep-used");
+    let dir = stored(&fixture);
+    let collecting = Collecting::start(&fixture.path("again"), &dir);
+    assert!(store(&["ls"], &dir, 0).contains("web-1"));
+    for arguments in [&["gc"][..], &["rm", "--host", "web-1"]] {
+        let told = store(arguments, &dir, 4);
+        assert!(told.contains("a collector has this store"), "{told}");
+    }
+    assert_eq!(segments(&dir).len(), 4);
+    drop(collecting);
+}
+
+#[test]
+fn other_directories_are_no_stores() {
+    let fixture = Fixture::new("upkeep-none");
+    fs::create_dir(fixture.path("other")).unwrap();
+    for arguments in [&["ls"][..], &["df"], &["gc"], &["rm", "--host", "a"]] {
+        let told = store(arguments, &fixture.path("other"), 4);
+        assert!(
+            told.contains("found no store.id, expected a store"),
+            "{told}"
+        );
+    }
+    assert!(files(&fixture.path("other")).is_empty());
+}

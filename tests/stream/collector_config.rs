@@ -1,0 +1,182 @@
+//! Promise: a collector takes its options from a file, and takes over a changed one and changed certificates while it
+//! runs; a file with a mistake changes nothing, and is reported.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringmark_collector::certs::{self, Validity};
+use ringmark_format::Uuid;
+use ringmark_reader::stream::Credentials;
+use ringmark_tests::ca::{Ca, load};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
+use ringmark_tests::{Running, binary, run, wait_until};
+use rustix::process::Signal;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+struct Scene {
+    fixture: Fixture,
+    config: PathBuf,
+    to: SocketAddr,
+}
+
+impl Scene {
+    fn new(label: &str) -> Self {
+        let fixture = Fixture::new(label);
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        Self {
+            config: fixture.path("collector.toml"),
+            to: free.local_addr().unwrap(),
+            fixture,
+        }
+    }
+
+    /// Writes the file; `${KEYS}` stands for where the certificates are.
+    fn write(&self, more: &str) {
+        let text = format!(
+            "listen = ['tls://{}']\nstore = '{}'\nkeep-age = '2w'\n\
+             ca = '${{KEYS}}/ca.pem'\ncert = '${{KEYS}}/cert.pem'\nkey = '${{KEYS}}/key.pem'\n{more}\n",
+            self.to,
+            self.fixture.path("store").display()
+        );
+        fs::write(&self.config, text).unwrap();
+    }
+
+    fn start(&self, keys: &Path) -> Running {
+        let mut command = self.fixture.command("sh");
+        command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
+        command.arg(self.fixture.path("said")).arg(binary::path());
+        command.args(["collect", "--config"]).arg(&self.config);
+        let running = Running::start(command.env("KEYS", keys)).unwrap();
+        self.wait_to_hear("listening at");
+        running
+    }
+
+    fn wait_to_hear(&self, expected: &str) {
+        wait_until(SOON, expected, || {
+            let said = fs::read_to_string(self.fixture.path("said")).ok()?;
+            said.contains(expected).then_some(())
+        });
+    }
+
+    async fn connect(
+        &self,
+        credentials: &Credentials,
+        host: &str,
+    ) -> std::io::Result<ScriptedStreamer> {
+        let from = Ipv4Addr::LOCALHOST;
+        ScriptedStreamer::greeted_over_tls(self.to, from, credentials, host).await
+    }
+
+    /// What '--check' prints about a file with these lines.
+    fn checked(&self, keys: &Path, more: &str, code: i32) -> String {
+        self.write(more);
+        let mut command = self.fixture.command(binary::path());
+        command.args(["collect", "--check", "--config"]);
+        let done = run(command.arg(&self.config).env("KEYS", keys), SOON);
+        done.unwrap().expect_code(code).stderr_text()
+    }
+}
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap()
+}
+
+async fn stream(peer: &mut ScriptedStreamer, pages: std::ops::Range<u64>) {
+    for number in pages {
+        peer.send(&page(Uuid([1; 16]), number)).await.expect("sent");
+        timeout(SOON, peer.settle())
+            .await
+            .expect("in time")
+            .expect("durable");
+    }
+}
+
+#[test]
+fn a_file_is_checked_and_what_is_wrong_is_named() {
+    let scene = Scene::new("config-check");
+    let ca = Ca::new(scene.fixture.path("ca"));
+    let keys = ca.dir.join("collector");
+    assert!(
+        scene
+            .checked(&keys, "", 0)
+            .contains("the options are valid")
+    );
+    for (more, expected) in [
+        (
+            "keep_size = '1G'",
+            "keep_size: expected a long option of 'ringmark collect'",
+        ),
+        ("keep-size = 'much'", "--keep-size"),
+        (
+            "token-file = '${RINGMARK_NO_SUCH}'",
+            "RINGMARK_NO_SUCH is not set",
+        ),
+        ("keep-size = ", "line 7"),
+    ] {
+        let told = scene.checked(&keys, more, 2);
+        assert!(
+            told.contains(expected) && told.contains("collector.toml"),
+            "{told}"
+        );
+    }
+    assert!(!scene.fixture.path("store").exists(), "nothing was started");
+}
+
+#[test]
+fn certificates_and_denied_hosts_change_under_load() {
+    let scene = Scene::new("config-reload");
+    let (old, new) = (
+        Ca::new(scene.fixture.path("old")),
+        Ca::new(scene.fixture.path("new")),
+    );
+    let keys = scene.fixture.path("keys");
+    let _ = certs::host(&old.dir, "web-3", Validity::days(2)).unwrap();
+    let put = |ca: &Ca| {
+        let _ = fs::create_dir(&keys);
+        for file in ["ca.pem", "cert.pem", "key.pem"] {
+            fs::copy(ca.dir.join("collector").join(file), keys.join(file)).unwrap();
+        }
+    };
+    put(&old);
+    scene.write("");
+    let collector = scene.start(&keys);
+    let of = |ca: &Ca, host: &str| load(&ca.dir.join("hosts").join(host), &ca.dir.join("ca.pem"));
+    runtime().block_on(async {
+        let mut peer = scene.connect(&of(&old, "web-1"), "web-1").await.unwrap();
+        let mut denied = scene.connect(&of(&old, "web-3"), "web-3").await.unwrap();
+        peer.announce(Uuid([1; 16])).await.unwrap();
+        stream(&mut peer, 0..20).await;
+        // A mistake changes nothing.
+        put(&new);
+        scene.write("keep-size = 'much'");
+        collector.signal(Signal::HUP).unwrap();
+        scene.wait_to_hear("nothing was changed");
+        stream(&mut peer, 20..40).await;
+        assert!(scene.connect(&of(&old, "web-1"), "web-1").await.is_ok());
+        assert!(scene.connect(&of(&new, "web-1"), "web-1").await.is_err());
+        // Nor does an option that needs a restart.
+        scene.write("segment-size = '7M'");
+        collector.signal(Signal::HUP).unwrap();
+        scene.wait_to_hear("segment-size: found another value than at the start");
+        assert!(scene.connect(&of(&new, "web-1"), "web-1").await.is_err());
+        // Without a mistake it is taken over; who is connected goes on.
+        scene.write("deny = ['WEB-3']");
+        collector.signal(Signal::HUP).unwrap();
+        scene.wait_to_hear("options and certificates were read again");
+        stream(&mut peer, 40..60).await;
+        assert!(scene.connect(&of(&new, "web-1"), "web-1").await.is_ok());
+        assert!(scene.connect(&of(&old, "web-1"), "web-1").await.is_err());
+        let told = timeout(Duration::from_secs(60), denied.end())
+            .await
+            .unwrap();
+        assert!(told.contains("host web-3 is denied"), "{told}");
+        assert_eq!(peer.durable, peer.sent, "nothing was lost");
+    });
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(SOON).expect_code(0);
+}

@@ -1,0 +1,156 @@
+//! `store`: looks at a collector's store, and keeps it in order by hand.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ringmark_collector::store::StoreError;
+use ringmark_collector::store::upkeep::{self, IdleStore, Removed, Usage};
+
+use crate::output::units::{count, counted, size};
+use crate::output::{Exit, Failure, Sink, Style, Table, printable};
+
+/// Look at a collector's store, remove what a host sent, clear what is left over
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+'ls' and 'df' may run while a collector has the store. 'rm' and 'gc' need it for
+themselves: end its collector first, streamers wait until it is back. 'ringmark
+verify DIR' checks what is stored.
+
+Examples:
+  ringmark store ls /var/lib/ringmark
+  ringmark store rm /var/lib/ringmark --host web-1")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List what is stored by host and service
+    Ls(Place),
+    /// Show how much each host has stored, and what is free
+    Df(Place),
+    /// Remove what a killed collector left: files that were never durable, indexes of segments that
+    /// are gone
+    Gc(Place),
+    /// Remove all that a host sent
+    Rm(Remove),
+}
+
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// Directory of the store
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct Remove {
+    #[command(flatten)]
+    place: Place,
+    /// The host, as 'ringmark store ls' shows it
+    #[arg(long, value_name = "NAME")]
+    host: String,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self.action {
+            Action::Ls(Place { dir }) => list(&dir),
+            Action::Df(Place { dir }) => show_sizes(&dir),
+            Action::Gc(Place { dir }) => {
+                let cleared = idle(&dir)?.clear().map_err(failed)?;
+                report(cleared)
+            }
+            Action::Rm(Remove { place, host }) => remove(&place.dir, &host),
+        }
+    }
+}
+
+fn failed(error: StoreError) -> Failure {
+    Failure::no_target(printable(&error.to_string()))
+}
+
+fn idle(dir: &Path) -> Result<IdleStore, Failure> {
+    IdleStore::take(dir).map_err(failed)
+}
+
+fn list(dir: &Path) -> anyhow::Result<Exit> {
+    let headings = [
+        "HOST",
+        "SERVICE",
+        ">SESSIONS",
+        ">SEGMENTS",
+        ">SIZE",
+        "FIRST DAY",
+        "LAST DAY",
+    ];
+    let mut table = Table::new(&headings);
+    for usage in upkeep::usage(dir).map_err(failed)? {
+        table.row(vec![
+            printable(&usage.host),
+            printable(&usage.service),
+            count(usage.sessions),
+            count(usage.segments),
+            size(usage.bytes),
+            usage.first_day,
+            usage.last_day,
+        ]);
+    }
+    print(&table)
+}
+
+fn show_sizes(dir: &Path) -> anyhow::Result<Exit> {
+    let mut hosts: Vec<Usage> = Vec::new();
+    for usage in upkeep::usage(dir).map_err(failed)? {
+        match hosts.last_mut().filter(|last| last.host == usage.host) {
+            Some(host) => {
+                host.segments += usage.segments;
+                host.bytes += usage.bytes;
+            }
+            None => hosts.push(usage),
+        }
+    }
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.bytes));
+    let all: u64 = hosts.iter().map(|host| host.bytes).sum();
+    let mut table = Table::new(&["HOST", ">SEGMENTS", ">SIZE", ">PART"]);
+    for host in &hosts {
+        let part = host.bytes * 100 / all.max(1);
+        table.row(vec![
+            printable(&host.host),
+            count(host.segments),
+            size(host.bytes),
+            format!("{part} %"),
+        ]);
+    }
+    let free = upkeep::free_bytes(dir)?;
+    table.foot([format!("{} stored, {} free", size(all), size(free))]);
+    print(&table)
+}
+
+fn print(table: &Table) -> anyhow::Result<Exit> {
+    let mut out = Sink::direct();
+    table.write(&mut out, Style::detect())?;
+    out.finish()?;
+    Ok(Exit::FINE)
+}
+
+fn remove(dir: &Path, host: &str) -> anyhow::Result<Exit> {
+    let removed = idle(dir)?.remove_host(host).map_err(failed)?;
+    if removed.files == 0 {
+        let text = format!(
+            "{}: found nothing of host {}; 'ringmark store ls' shows the hosts",
+            dir.display(),
+            printable(host)
+        );
+        return Err(Failure::no_target(text).into());
+    }
+    report(removed)
+}
+
+fn report(Removed { files, bytes }: Removed) -> anyhow::Result<Exit> {
+    let mut out = Sink::direct();
+    writeln!(out, "{} removed, {}", counted(files, "file"), size(bytes))?;
+    out.finish()?;
+    Ok(Exit::FINE)
+}
