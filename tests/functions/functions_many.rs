@@ -14,12 +14,26 @@ fn functions() -> u64 {
     if is_long() { 240_000 } else { 40_000 }
 }
 
+/// Memory of its own that the process may need more for 240,000 functions. A guard against growth:
+/// it needs 160 MiB, and 64 are wanted.
+const OWN_KIB: u64 = 240 << 10;
+
 /// CPU time of a process, in ms.
 fn cpu_ms(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
     let fields: Vec<_> = stat.rsplit(')').next().unwrap().split(' ').collect();
     let ticks = |at: usize| fields[at].parse::<u64>().expect("a number");
     (ticks(12) + ticks(13)) * 10
+}
+
+/// Memory of its own that a process has, in KiB: what lies in ring files is not counted.
+fn own_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it lives");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let words = line.and_then(|line| line.split_whitespace().next());
+    words.and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
 /// What `work` costs the process in CPU time may not be more than these ms per 240,000 functions.
@@ -82,10 +96,19 @@ fn a_profile_of_many_functions_is_reported_in_time_that_grows_as_they_do() {
     }
     let mut program = Program::start();
     let process = program.running.id();
-    let start = "trace start -p PID --tracer profile --filter function_* --detach";
     // Bars are four times and more what a busy machine took; what grows with the square is over that
     // of the report.
-    within("first start", process, 6000, || program.tell(start));
+    let before = own_kib(process);
+    within("first start", process, 6000, || {
+        program.tell("trace start -p PID --tracer graph --filter function_* --detach")
+    });
+    let more = own_kib(process) - before;
+    let most = OWN_KIB * functions() / 240_000;
+    println!("first start: {more} KiB more, at most {most}");
+    assert!(more <= most, "{more} KiB more, at most {most}");
+    let _ = program.tell("trace stop -p PID --tracer graph");
+    let start = "trace start -p PID --tracer profile --filter function_* --detach";
+    within("start of a profile", process, 6000, || program.tell(start));
     program.call_all();
     let report = "report -p PID --tracer profile --json";
     let text = within("report", process, 2500, || program.tell(report));

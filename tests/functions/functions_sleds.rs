@@ -146,3 +146,25 @@ fn switched_while_they_run() {
         assert!(books.functions["leaf"].returned > 0, "{books:?}");
     }
 }
+
+/// What a profiler comes to that follows frame pointers.
+#[test]
+fn frame_pointers_lead_to_the_callers() {
+    const FRAMES: &str = "-fno-omit-frame-pointer -fno-optimize-sibling-calls -rdynamic";
+    let shown = |compiler: &str, flags: &str| {
+        let program = Program::new(compiler, "frames.c", &format!("{flags} {FRAMES}"));
+        let traced = program.run_as(DISCARD, "tracer=graph;filter=*", "");
+        let books = Books::of(&program.recorded());
+        books.expect_closed(flags);
+        assert_eq!(books.sum().calls, 4, "{flags}: {books:?}");
+        traced.stdout_text()
+    };
+    for (compiler, flags) in ways() {
+        let found = shown(&compiler, &flags);
+        assert_eq!(found, "middle\nouter\nmain\n", "{flags}");
+    }
+    if require_tools(&["gcc"]) {
+        let found = shown("gcc", "-O2");
+        assert_eq!(found, "elsewhere\n".repeat(3), "as the guide says");
+    }
+}

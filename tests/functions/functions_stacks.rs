@@ -4,11 +4,13 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod calls;
 
+use std::collections::BTreeMap;
+
 use calls::{DISCARD, Program, check_all, own_counts};
 use ringmark_decoder::{Call, Calls, Ended, Output, Step};
-use ringmark_tests::functions::ringmark;
+use ringmark_tests::functions::{self, ringmark, tool};
 use ringmark_tests::json_schema::checked;
-use ringmark_tests::{is_long, recording, require_tools};
+use ringmark_tests::{is_long, recording, require_tools, run};
 
 const GRAPH: &str = "tracer=graph;filter=*";
 
@@ -141,6 +143,33 @@ fn times_and_nesting_on_coroutines() {
         assert!(call.duration_ns().unwrap() >= 2 * ms);
         assert_eq!(call.duration_ns(), call.self_ns());
     }
+}
+
+/// The child goes on with the coroutine's calls, and has some of its own.
+#[test]
+fn a_fork_on_a_coroutine() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "stacks_forked.c", "-O2");
+    let rounds: u64 = if is_long() { 400 } else { 10 };
+    let dump = program.fixture().path("forked.rmk");
+    let mut command = tool(program.fixture());
+    command.args(["run", "--kind", "graph", "-o"]).arg(&dump);
+    for function in ["forks", "in_child", "nest", "twice"] {
+        command.args(["--filter", function]);
+    }
+    command
+        .arg("--")
+        .arg(program.path())
+        .arg(rounds.to_string());
+    let _ = run(&mut command, calls::LIMIT)
+        .expect("it starts")
+        .expect_code(0);
+    let found = functions::calls(program.fixture(), "", &dump);
+    let of = [("forks", 1), ("in_child", 1), ("nest", 14), ("twice", 1)];
+    let expected = of.map(|(name, calls)| (name.to_owned(), calls * rounds));
+    assert_eq!(found, BTreeMap::from(expected));
 }
 
 /// In the process a profile counts them as well.

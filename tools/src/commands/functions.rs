@@ -27,8 +27,8 @@ whether it is traced now. 'sleds' marks a function whose exits are patch sites,
 too (XRay, -minstrument-return): its return address is left alone.
 
 Where gcc cannot link C++ with -fpatchable-function-entry=5 ('referenced in section
-__patchable_function_entries ... defined in discarded section'), compile and link
-with -flto as well, or take clang++.
+__patchable_function_entries ... defined in discarded section'), or the functions of
+a whole file are missing, compile and link with -flto as well, or take clang++.
 
 Examples:
   ringmark functions ./server 'parse_*'
@@ -75,7 +75,8 @@ impl SortBy {
 
 /// Text about a function without a patch site.
 const NO_NOPS: &str = "no NOPs were left for it: its file was compiled without \
-                       -fpatchable-function-entry=5, or it is marked so";
+                       -fpatchable-function-entry=5, or it is marked so; or the linker dropped \
+                       the entries of its file, which -flto mends";
 
 /// Text about a function whose return address must stay.
 const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
