@@ -27,6 +27,7 @@ mod requested;
 use ringmark_format::tracer_text::{AnswerLine, Request, RequestLine, TRACE, Verb, starts};
 
 use crate::engine::{Engine, with_engine};
+use crate::loader_watch::turns;
 use crate::patch::Threads;
 use crate::record::callbacks::Callback;
 use crate::tracers::{Tracer, TracerError, TracerKind, TracerOptions, Tracers};
@@ -242,14 +243,16 @@ fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, Requ
     Ok(answer_texts::changed(&outcome, tracers.find(tracer)?))
 }
 
-/// Between requests: ends leases that were not renewed, follows modules that came and went, keeps
-/// budgets.
+/// Between requests: ends leases that were not renewed, follows modules that came and went, for
+/// which a thread of the program may wait, keeps budgets.
 fn idle() {
+    let turn = turns::begin();
     if let Some(mut tracers) = process_tracers::try_lock()
         && let Some(tracers) = tracers.as_mut()
     {
         lease::expire(tracers);
         tracers.follow_modules();
+        turns::end(turn);
         tracers.keep_budgets();
     }
 }

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::fork_locks::{self, Operated};
+use crate::loader_watch::{LoaderWatch, Unwatched};
 use crate::patch::batch::{self, BatchEnd, SITES_MAX};
 use crate::patch::patched::PatchedModule;
 use crate::patch::prepare::{Goal, Prepared, is_alone, prepare};
@@ -50,6 +51,7 @@ pub struct ModuleChanges {
 #[derive(Debug)]
 pub struct Engine {
     modules: Vec<PatchedModule>,
+    loader_watch: LoaderWatch,
     counts: Option<Counts>,
     threads: Threads,
     next_module: u32,
@@ -82,6 +84,7 @@ impl Engine {
     pub fn new(threads: Threads) -> Self {
         Self {
             modules: Vec::new(),
+            loader_watch: LoaderWatch::default(),
             counts: None,
             threads,
             next_module: 0,
@@ -119,6 +122,17 @@ impl Engine {
             .position(|module| module.site_ids().contains(&id.0))
     }
 
+    /// From now on the loader's threads wait for [`loader_watch::turns`](crate::loader_watch::turns)
+    /// when they have mapped a module, or no longer. Called before a rescan that modules are to follow.
+    pub(crate) fn watch_loader(&mut self, on: bool) {
+        self.loader_watch.switch(on, self.threads);
+    }
+
+    /// Why nobody waits when modules were mapped, so that they are found later.
+    pub(crate) fn unwatched(&self) -> Option<&Unwatched> {
+        self.loader_watch.unwatched()
+    }
+
     /// Finds modules that were loaded or unloaded. Costs one call of the loader where none was.
     pub fn rescan(&mut self) -> ModuleChanges {
         let mut changes = ModuleChanges::default();
@@ -154,11 +168,10 @@ impl Engine {
         let is_gone = |_: &mut PatchedModule| known.next().flatten().is_none();
         let removed: Vec<_> = self.modules.extract_if(.., is_gone).collect();
         for mut removed in removed {
-            // Another module at the same place may have sites that call these trampolines.
-            if self
-                .modules()
-                .any(|other| other.base == removed.module.base)
-            {
+            // It may be there yet, under another number, with sites that call these trampolines.
+            let base = removed.module.base;
+            let mut same_place = self.modules().filter(|other| other.base == base);
+            if !same_place.all(|other| removed.is_gone_from(other)) {
                 removed.leave_trampolines();
             }
             changes.removed.push(removed.into_module());
@@ -251,7 +264,7 @@ impl Engine {
                 });
                 continue;
             };
-            ringmark::__private::working();
+            ringmark::__private::helper::working();
             let patched = &mut self.modules[index];
             let ids = patched.module.site_ids();
             let batch = pending.range(first..SiteId(ids.end)).take(SITES_MAX);

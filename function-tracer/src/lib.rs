@@ -74,6 +74,7 @@ mod arch;
 pub mod control;
 mod engine;
 mod fork_locks;
+mod loader_watch;
 mod patch;
 mod record;
 pub mod sites;

@@ -10,5 +10,5 @@ pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
-pub use crate::session::{raw, without_trace, working};
+pub use crate::session::{helper, raw, without_trace};
 pub use crate::setup::reference;

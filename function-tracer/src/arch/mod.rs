@@ -11,7 +11,8 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     CODE_BYTES_MAX, Form, HOP_BYTES, REACH_BYTES, ReturnPlace, TRAMPOLINE_BYTES, is_return,
-    lands_on_entry, read, safe_distances, store_head, write_hop, write_trampoline,
+    lands_on_entry, read, read_empty_function, safe_distances, store_head, write_hop,
+    write_trampoline,
 };
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -35,6 +36,9 @@ pub enum UnfitCode {
     /// A NOP whose end cannot become a NOP of its own.
     #[error("a NOP of {0} bytes, expected 5 to 10")]
     LongNop(usize),
+    /// A function was to do nothing but return, and does something else; or no padding follows it.
+    #[error("found {0:02x?}, expected a return and padding")]
+    NotEmpty(Vec<u8>),
     /// A head of two bytes lies across two aligned words of 8.
     #[error("its first two bytes are in two words: they cannot be changed at once")]
     Straddles,

@@ -8,6 +8,7 @@ use ringmark_format::tracer_text::{
 };
 
 use crate::engine::Engine;
+use crate::loader_watch::turns;
 use crate::record::has_shadow_stack;
 use crate::record::nodes::not_called;
 use crate::sites::{self, Module, SiteKind};
@@ -105,6 +106,9 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     if not_called > 0 {
         push(&mut text, &AnswerLine::Count(Count::NotCalled, not_called));
     }
+    for note in about_modules(engine) {
+        push(&mut text, &AnswerLine::Note(&note));
+    }
     for tracer in tracers.all() {
         let more = |text: &mut String| push_lines(text, &given_up(tracer));
         if !push_tracer(&mut text, tracer) || !triggers_of(tracer, &mut text) || !more(&mut text) {
@@ -112,6 +116,18 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
         }
     }
     text
+}
+
+/// What keeps the first calls of modules that the program loads out of the trace.
+fn about_modules(engine: &Engine) -> impl Iterator<Item = String> {
+    let unwatched = engine.unwatched().map(|why| {
+        format!("modules that the program loads are found up to 0.1 s after that: {why}")
+    });
+    let late = turns::late();
+    let late = (late > 0).then(|| {
+        format!("modules were found late {late} times: first calls of them may be missing")
+    });
+    unwatched.into_iter().chain(late)
 }
 
 fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {

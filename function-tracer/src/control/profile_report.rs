@@ -73,7 +73,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     let mut text = String::new();
     let from = u32::try_from(from).unwrap_or(u32::MAX);
     for (number, names, sum) in tracers.profile_of(tracer, from) {
-        ringmark::__private::working();
+        ringmark::__private::helper::working();
         let Some(function) = gathered(names, &sum, scale) else {
             continue;
         };
@@ -100,7 +100,7 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     }
     let scale = Scale::of_session();
     for (_, names, sum) in tracers.profile_of(tracer, 0) {
-        ringmark::__private::working();
+        ringmark::__private::helper::working();
         if let Some(function) = gathered(names, &sum, scale) {
             emit(tracer.name(), &function);
         }

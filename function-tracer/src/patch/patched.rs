@@ -85,6 +85,17 @@ impl PatchedModule {
         written.all(is_there)
     }
 
+    /// Whether `module`, at the same place, has other bytes where a site is enabled here: then nothing
+    /// calls the trampolines any more.
+    pub(crate) fn is_gone_from(&self, module: &Module) -> bool {
+        let sites = self.module.sites.iter().zip(&self.states);
+        let mut enabled = sites.filter(|(_, now)| now.state == SiteState::Enabled);
+        enabled.all(|(site, now)| {
+            let found = module.site_at(site.address);
+            found.is_some_and(|found| *PatchedSite::found(found).bytes() != *now.bytes())
+        })
+    }
+
     /// Leaves the trampolines mapped for ever, for sites that may still call them.
     pub(crate) fn leave_trampolines(&mut self) {
         mem::forget(self.trampolines.take());

@@ -33,7 +33,7 @@ pub(super) fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
         .any(|(offset, length)| {
             let step = (PIECE_BYTES - NAME_BYTES_MAX) as usize;
             (0..length).step_by(step).any(|from| {
-                ringmark::__private::working();
+                ringmark::__private::helper::working();
                 holds_name(&read(file, offset + from, PIECE_BYTES.min(length - from)))
             })
         })

@@ -165,7 +165,7 @@ pub(super) fn of_file<'a>(
                 } else {
                     search.over(&piece);
                 }
-                ringmark::__private::working();
+                ringmark::__private::helper::working();
             }
         }
     }

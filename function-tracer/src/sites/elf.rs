@@ -11,6 +11,7 @@ use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 use super::asks_caller::{self, FunctionStart};
 use super::debug_file;
 use super::file_error::FileError;
+use super::relocations::{self, Relocated};
 use super::symbol::{Elf, Symbol, is_function, named};
 use super::unwind_table::{self, UnwindTable};
 
@@ -54,12 +55,23 @@ pub(crate) struct Contents {
     pub(crate) build_id: Vec<u8>,
     /// The program headers, to compare with those in memory.
     pub(super) headers: Vec<[u64; 4]>,
+    /// Words of the tables as the loader relocates them; none where it surely has.
+    relocated: Vec<Relocated>,
     /// The unwind table, in a file with sites inside functions.
     pub(super) unwind_table: Option<UnwindTable>,
 }
 
+/// Whether the loader has relocated a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relocation {
+    /// Yes: the program, whose code runs.
+    Done,
+    /// It may not have yet: a module that was just mapped.
+    Unknown,
+}
+
 /// Reads the file at `path`; functions only where it has a table of patch sites.
-pub(crate) fn read(path: &Path) -> Result<Contents, FileError> {
+pub(crate) fn read(path: &Path, relocation: Relocation) -> Result<Contents, FileError> {
     let file = File::open(path)?;
     let code = file.try_clone()?;
     let cache = ReadCache::new(file);
@@ -77,6 +89,13 @@ pub(crate) fn read(path: &Path) -> Result<Contents, FileError> {
         // The first of each address stays.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
         contents.handing = asks_caller::of_file(&elf, &code, &contents.starts());
+    }
+    if relocation == Relocation::Unknown {
+        let tables = contents.tables.iter();
+        let tables: Vec<_> = tables
+            .map(|t| t.at..t.at.saturating_add(t.length))
+            .collect();
+        contents.relocated = relocations::of_tables(&elf, &tables);
     }
     let mut tables = contents.tables.iter();
     if tables.any(|table| table.kind == TableKind::Inside) {
@@ -153,7 +172,7 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
 fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let both = elf.symbols().chain(elf.dynamic_symbols());
     let both = both.filter(is_function).map(|symbol| {
-        ringmark::__private::working();
+        ringmark::__private::helper::working();
         named(&symbol)
     });
     let named = both.chain(debug_file::functions(path, elf));
@@ -241,6 +260,19 @@ impl Contents {
     /// Whether this is the file that was mapped with these program headers and build id.
     pub(crate) fn is_of(&self, headers: &[[u64; 4]], build_id: Option<&[u8]>) -> bool {
         self.headers == headers && build_id.unwrap_or_default() == self.build_id
+    }
+
+    /// Changes the words of a table in memory to what the loader makes of them.
+    pub(super) fn relocate(&self, table: &Table, base: u64, words: &mut [u8]) {
+        let first = self.relocated.partition_point(|word| word.at < table.at);
+        for word in &self.relocated[first..] {
+            let place = usize::try_from(word.at - table.at).unwrap_or(usize::MAX);
+            let bytes = place
+                .checked_add(8)
+                .and_then(|end| words.get_mut(place..end));
+            let Some(bytes) = bytes else { break };
+            bytes.copy_from_slice(&base.wrapping_add(word.sum).to_le_bytes());
+        }
     }
 
     /// Whether the file has a table of patch sites.

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use object::elf::{ET_EXEC, FileHeader64, PT_LOAD, PT_NOTE, R_X86_64_RELATIVE};
+use object::elf::{ET_EXEC, FileHeader64, PT_LOAD, PT_NOTE};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::file_error::FileError;
 use super::loader::{self, Loaded, Segment};
 use super::module::{Function, Module, ModuleId, Refused, SiteKind};
-use super::scan;
+use super::{relocations, scan};
 
 /// Bytes of an image that is laid out at most.
 const IMAGE_BYTES_MAX: u64 = 4 << 30;
@@ -202,16 +202,10 @@ impl Image {
     /// Relocates tables of addresses as the loader does.
     fn relocate(&mut self, elf: &ElfBytes<'_>) {
         let base = self.base();
-        for (at, relocation) in elf.dynamic_relocations().into_iter().flatten() {
-            if let RelocationFlags::Elf { r_type } = relocation.flags()
-                && r_type == R_X86_64_RELATIVE
-            {
-                self.set(at, base.wrapping_add_signed(relocation.addend()));
-            }
-        }
-        let relative = elf.section_by_name(".relr.dyn");
-        let relative = relative.and_then(|section| section.data().ok());
-        relr(relative.unwrap_or_default(), |at| self.add(at, base));
+        relocations::relative(elf, |at, sum| match sum {
+            Some(sum) => self.set(at, base.wrapping_add_signed(sum)),
+            None => self.add(at, base),
+        });
         let header: &FileHeader64<LittleEndian> = elf.elf_header();
         if header.e_type(LittleEndian) == ET_EXEC {
             for section in TABLES.iter().filter_map(|name| elf.section_by_name(name)) {
@@ -246,23 +240,5 @@ impl Image {
             notes: notes.collect(),
             headers: super::elf::headers(elf),
         }
-    }
-}
-
-/// Calls `at` with the place of each packed relative relocation. An even word is a place, an odd
-/// one a bitmap of the 63 words after it.
-fn relr(words: &[u8], mut at: impl FnMut(u64)) {
-    let mut next = 0_u64;
-    for word in words.as_chunks::<8>().0 {
-        let word = u64::from_le_bytes(*word);
-        if word & 1 == 0 {
-            at(word);
-            next = word.wrapping_add(8);
-            continue;
-        }
-        for bit in (0..63).filter(|bit| word >> (bit + 1) & 1 != 0) {
-            at(next.wrapping_add(8 * bit));
-        }
-        next = next.wrapping_add(8 * 63);
     }
 }

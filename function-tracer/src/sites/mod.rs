@@ -1,11 +1,13 @@
 //! Finding patch sites. What is found is a [`Module`]; nothing changes it afterwards.
 //!
 //! 1. `loader` and `maps`: what the loader mapped, and where.
+//!    `rendezvous`: where it tells of changes.
 //! 2. `elf`: what a module's file says. `symbol`: its functions; `debug_file`: those of a stripped
 //!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
 //!    functions whose return address must stay, by the names in `asking_names`. `look_alikes`:
 //!    bytes that look like a jump and are none.
-//! 3. `table_entries`: the entries of the tables of sites, as they are in memory.
+//! 3. `table_entries`: the entries of the tables of sites, as they are in memory, or as `relocations`
+//!    make them.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
 //! 5. `module`: the facts. `file_error`: why a file has none.
 //!
@@ -22,6 +24,8 @@ pub(crate) mod loader;
 mod look_alikes;
 pub(crate) mod maps;
 mod module;
+mod relocations;
+pub(crate) mod rendezvous;
 pub(crate) mod scan;
 mod symbol;
 mod table_entries;

@@ -147,6 +147,14 @@ impl Module {
         self.sites.get(self.index_of(id)?)
     }
 
+    /// The site at this address.
+    pub(crate) fn site_at(&self, address: u64) -> Option<&Site> {
+        let found = self
+            .sites
+            .binary_search_by_key(&address, |site| site.address);
+        self.sites.get(found.ok()?)
+    }
+
     /// Index among [`Module::sites`] of the site with this number, if it belongs to this module.
     pub(crate) fn index_of(&self, id: SiteId) -> Option<usize> {
         let first = self.sites.first()?.id.0;

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | it leads to NOPs, a call or a sled, in a function that is known | a site |
 //! | it leads outside the executable segments of its module | [`Reason::Outside`] |
-//! | all entries of a module do so: the loader has not relocated its tables yet | another look later |
+//! | all entries of a module do so: the loader has not relocated its code and tables yet | another look later |
 //! | no symbol or unwind entry begins there | [`Reason::NoFunction`] |
 //! | it lies inside a function whose return address the unwind table does not place | [`Reason::NoFrame`] |
 //! | its bytes are others: another tool changed them, or another compiler wrote them | [`Reason::Code`] |
@@ -14,7 +14,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::elf::{self, Contents, Parts};
+use super::elf::{self, Contents, Parts, Relocation};
 use super::exits;
 use super::file_error::FileError;
 use super::loader::{Held, Loaded, Segment};
@@ -56,11 +56,11 @@ pub(crate) fn draft(loaded: Loaded, mappings: &[Mapping], is_program: bool) -> O
     }
     let contents = if is_program {
         // This name leads to the file that runs, whatever became of its path.
-        elf::read(Path::new("/proc/self/exe"))
+        elf::read(Path::new("/proc/self/exe"), Relocation::Done)
     } else if mapping.is_some_and(|mapping| mapping.is_deleted) {
         Err(FileError::Replaced)
     } else {
-        elf::read(&path)
+        elf::read(&path, Relocation::Unknown)
     };
     Some(Draft {
         loaded,
@@ -117,7 +117,7 @@ impl Draft {
         let found = entries
             .iter()
             .map(|entry| {
-                ringmark::__private::working();
+                ringmark::__private::helper::working();
                 (entry, look.at(entry))
             })
             .collect();
@@ -132,7 +132,10 @@ fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<Tab
         let at = module.base.wrapping_add(table.at);
         let length = usize::try_from(table.length).unwrap_or(usize::MAX);
         match held.read(&module.segments, at, length) {
-            Some(bytes) => entries.extend(table_entries::entries(*table, at, &bytes)),
+            Some(mut bytes) => {
+                contents.relocate(table, module.base, &mut bytes);
+                entries.extend(table_entries::entries(*table, at, &bytes));
+            }
             None => module.refuse(at, Reason::TableNotInMemory),
         }
     }

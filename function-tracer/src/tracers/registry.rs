@@ -286,7 +286,9 @@ impl Tracers {
         if !site_tables::prepare() {
             return Err(TracerError::NoMemory);
         }
+        let is_any_on = self.tracers.iter().any(|tracer| tracer.on);
         Ok(with_engine(self.threads, |engine| {
+            engine.watch_loader(is_any_on);
             self.sites.apply(engine, &mut self.tracers, counted)
         }))
     }

@@ -244,7 +244,7 @@ impl Tracer {
             return;
         }
         let wants = |site: &Site| {
-            ringmark::__private::working();
+            ringmark::__private::helper::working();
             self.options.selection.wants(&candidate(module, site))
         };
         let sites: Vec<_> = module.sites.iter().map(wants).collect();

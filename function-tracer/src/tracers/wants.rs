@@ -42,7 +42,7 @@ pub(super) fn uses(
     let each = wants.iter().enumerate();
     let uses: Vec<_> = each
         .map(|(place, wants)| {
-            ringmark::__private::working();
+            ringmark::__private::helper::working();
             let site = module.sites.get(place)?;
             let plan = at(module, site, wants.plan?);
             let stub = match site.form.return_place() {

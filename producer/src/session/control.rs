@@ -162,15 +162,6 @@ fn restore_signals(old: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::from_ref(old), ptr::null_mut()) };
 }
 
-/// Says that the library works on a request: the peer waits on, and does not take the process for a
-/// stopped one. Called once for each piece of work; costs a few nanoseconds.
-pub fn working() {
-    let Some(core) = Core::current() else { return };
-    if let Some(mailbox) = core.file.mailbox() {
-        mailbox.work();
-    }
-}
-
 /// A batch thread is never run in place of the thread that woke it.
 fn stay_behind() {
     let priority = libc::sched_param { sched_priority: 0 };

@@ -9,7 +9,8 @@
 //!    the session that this makes, `off_note` says why there is none;
 //! 3. its types are described: `known` finds them, `registry` numbers and enables them, `schema`
 //!    writes them; `registration` brings those that come while the program runs;
-//! 4. its helper thread prepares rings and answers tools: `control`; `pin` keeps its code mapped;
+//! 4. its helper thread prepares rings and answers tools: `control`, for libraries by `helper`; `pin`
+//!    keeps its code mapped;
 //! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
 //!    event, `retry` says when to try again, `handler` what a signal handler may do, `waits` whether
 //!    one waits for room in a full ring, which `wait_record` tells of
@@ -37,6 +38,7 @@ mod schema;
 
 // 4. The helper thread.
 mod control;
+pub mod helper;
 mod pin;
 
 // 5. Threads.
@@ -59,7 +61,6 @@ pub mod raw;
 
 pub use attach::attach_thread;
 pub(crate) use attach::{attach_for_span, reserve_slow, reserve_slow_from};
-pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
 pub(crate) use core::now;

@@ -220,8 +220,17 @@ pub fn without_trace<R>(_work: impl FnOnce() -> R) -> Option<R> {
     None
 }
 
-/// Tells no asker that a library works on its request.
-pub fn working() {}
+/// The helper thread: there is none.
+pub mod helper {
+    /// Tells no asker that a library works on its request.
+    pub fn working() {}
+
+    /// Wakes no thread.
+    #[must_use]
+    pub fn wake() -> bool {
+        false
+    }
+}
 
 pub(crate) fn register_dynamic(_description: &Description<'_>) {}
 

@@ -19,11 +19,11 @@ use super::{ReturnPlace, trampoline_code};
 use crate::arch::{Bytes, Edit, Origin, STEPS, SiteState, UnfitCode};
 
 const CALL: u8 = 0xe8;
-const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-const CALL_BYTES: usize = 5;
+pub(super) const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+pub(super) const CALL_BYTES: usize = 5;
 const JUMP: u8 = 0xeb;
 const OVER: u8 = 9;
-const RETURN: u8 = 0xc3;
+pub(super) const RETURN: u8 = 0xc3;
 const SLED_BYTES: usize = 11;
 
 /// How a patch site looks and changes.
@@ -41,7 +41,7 @@ pub(crate) struct Form {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+pub(super) enum Shape {
     Call5,
     Call6,
     SledEntry,
@@ -116,7 +116,7 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
 }
 
 /// Number of bytes in NOPs at the start of `code`.
-fn run_length(code: &[u8]) -> usize {
+pub(super) fn run_length(code: &[u8]) -> usize {
     let mut run = 0;
     while let Some(nop) = nops::first(&code[run..]) {
         run += nop.length;
@@ -138,7 +138,7 @@ pub(crate) fn lands_on_entry(code: &[u8], entry: usize, start: usize) -> Option<
 }
 
 impl Form {
-    fn new(shape: Shape, head: &[u8], body: &[u8]) -> Self {
+    pub(super) fn new(shape: Shape, head: &[u8], body: &[u8]) -> Self {
         Self {
             shape,
             disabled_head: Bytes::new(head),

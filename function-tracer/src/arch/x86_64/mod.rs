@@ -2,6 +2,7 @@
 //! between instructions of the same length that are correct with any operand.
 
 mod distance;
+mod empty_function;
 mod form;
 mod head_store;
 mod nops;
@@ -9,6 +10,7 @@ mod return_place;
 mod trampoline_code;
 
 pub(crate) use distance::safe_distances;
+pub(crate) use empty_function::read_empty_function;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
 pub(crate) use head_store::store_head;
 pub(crate) use return_place::ReturnPlace;

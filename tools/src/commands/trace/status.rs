@@ -12,6 +12,10 @@ use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
 
+/// What profilers find meanwhile.
+const PROFILERS: &str = "profilers that follow frame pointers find ringmark_return in the place of callers, but \
+                         where exits are sleds; perf record --call-graph dwarf finds the callers";
+
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
     #[command(flatten)]
@@ -114,6 +118,10 @@ fn tracer_json(answer: &Answer, tracer: &TracerLine<'_>, head: &Head) -> serde_j
 
 fn sites_json(answer: &Answer, head: &Head) -> serde_json::Value {
     let number = |wanted| answer.count(wanted);
+    let notices = answer.lines().filter_map(|line| match line {
+        AnswerLine::Note(text) => Some(text),
+        _ => None,
+    });
     let fields = serde_json::json!({
         "sites": number(Count::Sites),
         "sites_enabled": number(Count::Open),
@@ -121,6 +129,7 @@ fn sites_json(answer: &Answer, head: &Head) -> serde_json::Value {
         "sleds": number(Count::Sleds),
         "callbacks_left_out": number(Count::NotCalled),
         "records_ends": shadow_stack(answer).map(|is_on| !is_on),
+        "notices": notices.collect::<Vec<_>>(),
     });
     json::object("patch_sites", head, fields)
 }
@@ -163,6 +172,9 @@ impl StatusArgs {
             write_text(&mut out, &answer, of)?;
         }
         out.finish()?;
+        if !self.json.is_on() {
+            answer.tell_refusals();
+        }
         Ok(Exit::FINE)
     }
 }
@@ -191,6 +203,9 @@ fn write_text(out: &mut Sink, answer: &Answer, of: &OneTracer) -> anyhow::Result
             out,
             "{functions} with sleds at all exits: return addresses left alone"
         )?;
+    }
+    if answer.count(Count::Open) > 0 && shadow_stack(answer) == Some(false) {
+        writeln!(out, "{PROFILERS}")?;
     }
     let not_called = answer.count(Count::NotCalled);
     if not_called > 0 {
