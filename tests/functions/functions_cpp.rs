@@ -2,7 +2,7 @@
 //! has them all with the flags that the guide names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ringmark_tests::fixture::Fixture;
@@ -29,7 +29,7 @@ fn built(fixture: &Fixture, flags: &str) -> (PathBuf, Finished) {
 }
 
 /// Those of `FUNCTIONS` that can be traced.
-fn traceable(fixture: &Fixture, program: &PathBuf) -> BTreeSet<&'static str> {
+fn traceable(fixture: &Fixture, program: &Path) -> BTreeSet<&'static str> {
     let listed = ringmark(fixture, "functions", &[program]).expect_code(0);
     let listed = listed.stdout_text();
     let is_listed = |name: &&str| listed.contains(&format!(" {name}  "));
