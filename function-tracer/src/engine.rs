@@ -128,7 +128,7 @@ impl Engine {
         self.loader_watch.switch(on, self.threads);
     }
 
-    /// Why nobody waits when modules were mapped, so that they are found later.
+    /// Why no thread waits when modules were mapped, so that they are found later.
     pub(crate) fn unwatched(&self) -> Option<&Unwatched> {
         self.loader_watch.unwatched()
     }

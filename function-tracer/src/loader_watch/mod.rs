@@ -31,7 +31,7 @@ pub(crate) enum Unwatched {
 /// The patch site in the loader.
 #[derive(Debug, Default)]
 pub(crate) struct LoaderWatch {
-    /// `None`: nobody looked for it.
+    /// `None`: it was not looked for.
     place: Option<Result<PatchedModule, Unwatched>>,
     /// Why it could not be switched when that was last tried.
     refused: Option<Unwatched>,

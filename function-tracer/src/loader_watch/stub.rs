@@ -6,7 +6,7 @@
 //!    and returns nothing: callers of it expect all but the callee's registers changed. It keeps the
 //!    general ones all the same, and the stack, and is part of this library, which is never unloaded.
 //! 2. `STATE` is 0 or the address of the loader's word, which is aligned, and mapped as long as the
-//!    process. The loader's lock is held where the stub runs, so nobody writes the word meanwhile.
+//!    process. The loader's lock is held where the stub runs, so no thread writes the word.
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};

@@ -1,4 +1,4 @@
-//! Turns of the helper thread that the loader's thread waits for. Nobody holds a lock: the loader's
+//! Turns of the helper thread that the loader's thread waits for. No lock is held: the loader's
 //! thread waits for a word, and the helper thread changes it.
 
 use core::sync::atomic::AtomicU32;
@@ -26,7 +26,7 @@ const AGAIN: Timespec = Timespec {
 };
 
 /// Has the helper thread look at the loader's list, and waits until it has. Without a helper thread
-/// nothing happens. After a turn that came late nobody waits until one has ended.
+/// nothing happens. After a turn that came late no thread waits until one has ended.
 pub(super) fn take() {
     let before = ASKED.load(Relaxed);
     let turn = before.wrapping_add(1);

@@ -25,10 +25,10 @@ pub(crate) struct Rendezvous {
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NoRendezvous {
     /// A static program, or a loader that fills in nothing.
-    #[error("the program has no loader that tells debuggers what it does")]
+    #[error("the program has no loader that reports to debuggers")]
     NotTold,
-    /// The loader of another C library, whose list nobody can read while it tells.
-    #[error("this C library's loader is locked while it tells debuggers what it does")]
+    /// The loader of another C library, whose list cannot be read while it reports.
+    #[error("this C library's loader is locked while it reports to debuggers")]
     Locked,
     /// The function is not as the C library has it.
     #[error("the loader's function for debuggers: {0}")]

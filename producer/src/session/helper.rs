@@ -18,7 +18,7 @@ pub fn working() {
 /// Wakes the helper thread, which then calls the `idle` of the library. `false`: there is no helper
 /// thread, or this thread is it.
 ///
-/// A wake-up just before the helper thread sleeps is missed, so who waits for `idle` repeats it.
+/// A wake-up just before the helper thread sleeps is missed, so a thread that waits for `idle` repeats it.
 /// Takes no lock.
 #[must_use]
 pub fn wake() -> bool {

@@ -12,7 +12,7 @@ use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
 
-/// What profilers find meanwhile.
+/// What profilers find while a tracer is on.
 const PROFILERS: &str = "profilers that follow frame pointers find ringmark_return in the place of callers, but \
                          where exits are sleds; perf record --call-graph dwarf finds the callers";
 
