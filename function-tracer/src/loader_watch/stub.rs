@@ -15,12 +15,12 @@ use super::turns;
 use crate::patch::Target;
 
 core::arch::global_asm!(
-    ".pushsection .text.ringmark_loader_told,\"ax\",@progbits",
+    ".pushsection .text.ringmark_loader_changed,\"ax\",@progbits",
     ".balign 16",
-    ".globl ringmark_loader_told",
-    ".hidden ringmark_loader_told",
-    ".type ringmark_loader_told,@function",
-    "ringmark_loader_told:",
+    ".globl ringmark_loader_changed",
+    ".hidden ringmark_loader_changed",
+    ".type ringmark_loader_changed,@function",
+    "ringmark_loader_changed:",
     ".cfi_startproc",
     ".cfi_adjust_cfa_offset 8", // the site's number
     "push rbp",
@@ -38,7 +38,7 @@ core::arch::global_asm!(
     "push r10",
     "push r11",
     "and rsp, -16",
-    "call {told}",
+    "call {changed}",
     "lea rsp, [rbp - 72]",
     "pop r11",
     "pop r10",
@@ -55,13 +55,13 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_endproc",
-    ".size ringmark_loader_told, .-ringmark_loader_told",
+    ".size ringmark_loader_changed, .-ringmark_loader_changed",
     ".popsection",
-    told = sym told,
+    changed = sym changed,
 );
 
 unsafe extern "C" {
-    fn ringmark_loader_told();
+    fn ringmark_loader_changed();
 }
 
 /// Address of the loader's word that says what it does; 0: it is not known.
@@ -80,13 +80,13 @@ pub(super) fn set_state_at(address: u64) {
 
 /// The target of the site.
 pub(super) fn target() -> Target {
-    let stub: unsafe extern "C" fn() = ringmark_loader_told;
+    let stub: unsafe extern "C" fn() = ringmark_loader_changed;
     // SAFETY: invariant 1.
     unsafe { Target::new(stub as usize as u64) }
 }
 
 /// Called whenever the loader has changed its list, or is about to.
-extern "C" fn told() {
+extern "C" fn changed() {
     let state = STATE.load(Relaxed) as *const u32;
     if state.is_null() {
         return;
