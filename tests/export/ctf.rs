@@ -3,12 +3,13 @@
 
 mod pictured;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use pictured::pages_removed;
-use ringmark_decoder::{Dump, Output};
+use pictured::programs::{record_axum, record_lua};
+use ringmark_decoder::{Event, FunctionUse, FunctionWords, Output, Value};
+use ringmark_format::schema::semantic;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{is_long, require_tools, ringmark, run};
@@ -16,7 +17,7 @@ use ringmark_tests::{is_long, require_tools, ringmark, run};
 /// What babeltrace2 says of a folder: its lines, and its warnings about what was discarded.
 fn babeltrace(folder: &Path) -> (Vec<String>, Vec<String>) {
     let mut command = Command::new("babeltrace2");
-    command.arg(folder);
+    command.arg("--clock-seconds").arg(folder);
     let done = run(&mut command, SOON).expect("babeltrace2").expect_code(0);
     let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let warnings = lines(done.stderr_text());
@@ -27,44 +28,103 @@ fn babeltrace(folder: &Path) -> (Vec<String>, Vec<String>) {
     (lines(done.stdout_text()), warnings)
 }
 
-/// Events by name, and those that are not here, as our decoder has them.
-fn truth(dump: &Dump) -> (BTreeMap<String, u64>, u64) {
-    let mut events = BTreeMap::new();
-    for output in dump.events() {
-        if let Output::Event(event) = output {
-            let name = String::from_utf8_lossy(&event.ty.name).into_owned();
-            *events.entry(name).or_default() += 1;
-        }
-    }
-    let found = dump.verify();
-    (events, found.lost + found.overwritten + found.missing)
+/// The line that babeltrace2 has to print for an event.
+fn line_of(event: &Event<'_>) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let took = event.duration_ns().map(|ns| format!("took_ns = {ns}"));
+    let fields = event.ty.fields.iter();
+    let others = fields.filter(|field| field.semantic != Some(semantic::DURATION));
+    let others = others.map(|field| {
+        let value = match field.value(&event.payload) {
+            Value::U64(n) => n.to_string(),
+            Value::I64(n) => n.to_string(),
+            Value::Bool(b) => u8::from(b).to_string(),
+            Value::Str(bytes) => format!("\"{}\"", text(bytes)),
+            Value::None => "\"none\"".to_owned(),
+            value => panic!("{value:?} of {}", text(&field.name)),
+        };
+        let value = match (field.optional, field.value(&event.payload)) {
+            (true, Value::U64(_) | Value::I64(_) | Value::Bool(_)) => format!("\"{value}\""),
+            _ => value,
+        };
+        format!("{} = {value}", text(&field.name))
+    });
+    let fields: Vec<_> = took.into_iter().chain(others).collect();
+    line(event, &text(&event.ty.name), &fields)
 }
 
-fn compare(dump: &Path, folder: &Path) {
+/// The line of a record of a function.
+fn line_of_call(event: &Event<'_>, meaning: FunctionUse) -> String {
+    let words = FunctionWords::read(meaning, &event.payload);
+    let arguments: Vec<_> = words.arguments().map(|word| word.to_string()).collect();
+    let result = words.result.map(|result| format!("result={result}"));
+    let said = [arguments.join(" "), result.unwrap_or_default()].concat();
+    let fields = [
+        format!("caller = {}", words.caller),
+        format!("arguments = \"{said}\""),
+    ];
+    let function = String::from_utf8_lossy(event.name());
+    line(event, &format!("{function}:{}", event.ty.kind()), &fields)
+}
+
+fn line(event: &Event<'_>, name: &str, fields: &[String]) -> String {
+    let ns = event.wall_ns();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let fields = match fields.is_empty() {
+        true => String::new(),
+        false => format!(", {{ {} }}", fields.join(", ")),
+    };
+    format!(
+        "[{}.{:09}] {name}: {{ tid = {}, thread = \"{}\" }}{fields}",
+        ns / 1_000_000_000,
+        ns % 1_000_000_000,
+        event.tid(),
+        text(event.comm()),
+    )
+}
+
+/// A line of babeltrace2 without the time since the line before, the host and the process.
+fn shortened(line: &str) -> String {
+    // [1795575286.104810612] (+0.000000010) host:orders:(812) job.part: { … }, { … }
+    let (front, rest) = line.split_once(": {").expect("a line");
+    let time = front.split(' ').next().expect("a time");
+    let name = front.rsplit_once(") ").expect("a name").1;
+    format!("{time} {name}: {{{rest}")
+}
+
+/// Compares all events, with times, threads and arguments, and what is not here. Returns how many
+/// events there are, and how many not.
+fn compare(path: &Path, folder: &Path) -> (u64, u64) {
     let _ = std::fs::remove_dir_all(folder);
     let mut command = ringmark();
-    command
-        .args(["export", "--format", "ctf"])
-        .arg(dump)
-        .arg("-o")
-        .arg(folder);
-    let done = run(&mut command, SOON).expect("the tool");
+    command.args(["export", "--format", "ctf"]).arg(path);
+    let done = run(command.arg("-o").arg(folder), SOON).expect("the tool");
     assert!(done.code() <= 1, "{}", done.stderr_text());
-    let (events, not_here) = truth(&decode(&[dump.to_owned()]));
+    let dump = decode(&[path.to_owned()]);
+    let found = dump.verify();
+    let not_here = found.lost + found.overwritten + found.missing;
+    let events = dump.events().filter_map(|output| match output {
+        Output::Event(event) => Some(match event.ty.function {
+            Some(meaning) => line_of_call(&event, meaning),
+            None => line_of(&event),
+        }),
+        Output::Lost(_) => None,
+    });
+    let mut expected: Vec<_> = events.collect();
     let (lines, warnings) = babeltrace(folder);
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
-    for line in &lines {
-        // [12:35:26.742455208] (+0.000000010) host:orders:(812) job.part: { … }, { … }
-        let (front, _) = line.split_once(": {").expect("a line");
-        let name = front.rsplit_once(") ").expect("a name").1;
-        *found.entry(name.to_owned()).or_default() += 1;
+    let mut lines: Vec<_> = lines.iter().map(|line| shortened(line)).collect();
+    expected.sort();
+    lines.sort();
+    for (line, expected) in lines.iter().zip(&expected) {
+        assert_eq!(line, expected);
     }
-    assert_eq!(found, events);
+    assert_eq!(lines.len(), expected.len());
     let discarded = warnings.iter().filter_map(|line| {
         let (_, rest) = line.split_once("discarded ")?;
         rest.split_once(' ')?.0.parse::<u64>().ok()
     });
     assert_eq!(discarded.sum::<u64>(), not_here, "{warnings:?}");
+    (lines.len() as u64, not_here)
 }
 
 #[test]
@@ -79,12 +139,33 @@ fn events_and_losses_are_those_of_our_decoder() {
     command.arg("record").arg("-o").arg(&whole).arg("--");
     command.arg(env!("CARGO_BIN_EXE_orders")).args(["5", "300"]);
     let _ = run(&mut command, SOON).expect("the tool").expect_code(0);
-    compare(&whole, &fixture.path("whole"));
-    let bytes = std::fs::read(&whole).expect("a trace file");
+    compare_cuts(&fixture, &whole);
+}
+
+/// Compares a trace, and cuts of it by chance.
+fn compare_cuts(fixture: &Fixture, whole: &Path) {
+    let (events, lost) = compare(whole, &fixture.path("whole"));
+    let made = events + lost;
+    let bytes = std::fs::read(whole).expect("a trace file");
     let seeds = if is_long() { 20 } else { 3 };
     for seed in (1..=seeds).map(Some).chain([None]) {
         let path = fixture.path("cut.rmk");
         std::fs::write(&path, pages_removed(&bytes, seed)).expect("a trace file");
-        compare(&path, &fixture.path("cut"));
+        let (events, not_here) = compare(&path, &fixture.path("cut"));
+        assert_eq!(events + not_here, made);
+    }
+}
+
+#[test]
+fn records_of_an_axum_server_and_of_lua_are_those_of_our_decoder() {
+    if !require_tools(&["babeltrace2"]) {
+        return;
+    }
+    let fixture = Fixture::new("export-ctf-programs");
+    let axum = fixture.path("axum.rmk");
+    let _ = record_axum(&fixture, &axum);
+    compare_cuts(&fixture, &axum);
+    if let Some(lua) = record_lua(&fixture) {
+        compare_cuts(&fixture, &lua);
     }
 }

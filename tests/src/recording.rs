@@ -61,6 +61,15 @@ pub fn read(ring_files: &[PathBuf]) -> Dump {
 /// When one cannot be read, or is damaged in any other way.
 #[must_use]
 pub fn decode(dumps: &[PathBuf]) -> Dump {
+    decode_damaged(dumps, "truncated block")
+}
+
+/// These dumps put together, all of whose damage is of one kind.
+///
+/// # Panics
+/// When one cannot be read, or has damage without `expected` in its text.
+#[must_use]
+pub fn decode_damaged(dumps: &[PathBuf], expected: &str) -> Dump {
     let mut builder = DumpBuilder::new();
     for path in dumps {
         let file = File::open(path).expect("a dump to read");
@@ -75,7 +84,7 @@ pub fn decode(dumps: &[PathBuf]) -> Dump {
     let dump = builder.finish();
     for damage in &dump.damage {
         let text = damage.to_string();
-        assert!(text.contains("truncated block"), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
     dump
 }

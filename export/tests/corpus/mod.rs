@@ -3,6 +3,8 @@
 //! The only corpus of such strings: tests of libraries and of the tools take it from here.
 #![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 
+pub mod everywhere;
+
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write as blocks;
 use ringmark_format::schema::{Kind, Level, Shape, semantic};

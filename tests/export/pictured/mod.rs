@@ -1,10 +1,12 @@
 #![allow(dead_code, reason = "every test uses its own part")]
 //! What our decoder finds in a trace, as sums by name that a viewer's can be compared with.
 
+pub(crate) mod programs;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringmark_decoder::{Block, BlockReader, Calls, Dump, Item, Output, Paired, SpanPairs, Step};
-use ringmark_format::block::kind;
+use ringmark_format::block::{BlockHeader, kind};
 use ringmark_tests::random::Random;
 use serde_json::Value;
 
@@ -19,6 +21,9 @@ pub(crate) struct Truth {
     /// Native spans and calls that took some time: sum of the numbers of those around them in their
     /// thread.
     pub(crate) depths: Sums,
+    /// Calls ended that had begun before their thread is known: they may be around others, so that
+    /// `depths` are too small.
+    pub(crate) is_cut: bool,
     /// Events that are not here.
     pub(crate) not_here: u64,
     /// Names of threads.
@@ -60,13 +65,17 @@ impl Truth {
                 own.push((event.start_tick(), event.tick, ns, event.name()));
             }
             calls.take(&event, |step| {
-                if let Step::Left(call) = step
-                    && let Some(ns) = call.duration_ns().filter(|ns| *ns >= min_ns)
-                {
-                    add(&mut truth.durations, &call.function.name, ns);
-                    if ns > 0 {
-                        add(&mut truth.depths, &call.function.name, call.depth.into());
-                    }
+                let Step::Left(call) = step else { return };
+                let Some(ns) = call.duration_ns() else {
+                    truth.is_cut = true;
+                    return;
+                };
+                if ns < min_ns {
+                    return;
+                }
+                add(&mut truth.durations, &call.function.name, ns);
+                if ns > 0 {
+                    add(&mut truth.depths, &call.function.name, call.depth.into());
                 }
             });
         }
@@ -113,19 +122,31 @@ pub(crate) fn sums(rows: &[Vec<Value>]) -> Sums {
 
 /// A trace file without some of its pages: each tenth by chance, or the first of each ring.
 pub(crate) fn pages_removed(whole: &[u8], seed: Option<u64>) -> Vec<u8> {
-    let mut reader = BlockReader::new("whole", whole);
     let mut random = seed.map(Random::from_seed);
-    let (mut rings, mut keep) = (BTreeSet::new(), Vec::new());
+    let mut rings = BTreeSet::new();
+    without(whole, |header| {
+        let is_first = header.kind == kind::PAGE && rings.insert(header.ring_id);
+        match &mut random {
+            Some(random) => header.kind == kind::PAGE && random.below(10) == 0,
+            None => is_first,
+        }
+    })
+}
+
+/// A trace file without the names of its events.
+pub(crate) fn names_removed(whole: &[u8]) -> Vec<u8> {
+    without(whole, |header| header.kind == kind::SCHEMA)
+}
+
+/// The blocks that are not to go.
+fn without(whole: &[u8], mut is_gone: impl FnMut(&BlockHeader) -> bool) -> Vec<u8> {
+    let mut reader = BlockReader::new("whole", whole);
+    let mut keep = Vec::new();
     while let Some(item) = reader.next_item() {
         let Item::Block(Block { header, offset, .. }) = item else {
             panic!("a sound trace file");
         };
-        let is_first = header.kind == kind::PAGE && rings.insert(header.ring_id);
-        let is_gone = match &mut random {
-            Some(random) => header.kind == kind::PAGE && random.below(10) == 0,
-            None => is_first,
-        };
-        keep.push((offset as usize, !is_gone));
+        keep.push((offset as usize, !is_gone(&header)));
     }
     keep.push((whole.len(), false));
     let mut cut = Vec::new();
