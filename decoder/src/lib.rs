@@ -91,6 +91,6 @@ pub use trace_file::schema::{EventType, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
 pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;
-pub use words::escape;
 pub use words::small_keys::{Multiply, SmallKeys};
 pub use words::timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp};
+pub use words::{escape, number};

@@ -52,6 +52,8 @@ pub(crate) struct Folded<'w, 'p, 'a, W> {
     processes: BTreeMap<usize, Process>,
     frames: Vec<Frame>,
     places: HashMap<(usize, Vec<u8>), usize>,
+    /// The same by the address of the name, which stays where it is while a dump is read.
+    known: SmallKeys<(usize, usize), usize>,
     open: SmallKeys<Place, Vec<Open>>,
     /// Spans and calls are told apart by a frame.
     has_both: bool,
@@ -83,6 +85,7 @@ impl<'w, 'p, 'a, W: Write> Folded<'w, 'p, 'a, W> {
             processes: processes(plan.dump),
             frames: Vec::new(),
             places: HashMap::new(),
+            known: SmallKeys::default(),
             open: SmallKeys::default(),
             has_both: counts.calls > 0 && counts.calls < counts.slices,
             left_out: LeftOut::default(),
@@ -136,14 +139,28 @@ impl<'w, 'p, 'a, W: Write> Folded<'w, 'p, 'a, W> {
         }
     }
 
-    fn push(&mut self, place: Place, at_ns: u64, name: &[u8]) {
+    /// The frame of a name in the dump.
+    #[inline]
+    fn named(&mut self, around: usize, name: &'a [u8]) -> usize {
+        let key = (around, name.as_ptr() as usize);
+        match self.known.get(&key) {
+            Some(place) => *place,
+            None => {
+                let place = self.frame(around, name);
+                self.known.insert(key, place);
+                place
+            }
+        }
+    }
+
+    fn push(&mut self, place: Place, at_ns: u64, name: &'a [u8]) {
         let place = whole(place);
-        let around = self.open.get(&place).and_then(|open| open.last());
-        let around = match around.map(|open| open.frame) {
+        let open = self.open.entry(place).or_default();
+        let around = match open.last().map(|open| open.frame) {
             Some(frame) => frame,
             None => self.root(place),
         };
-        let frame = self.frame(around, name);
+        let frame = self.named(around, name);
         self.open.entry(place).or_default().push(Open {
             frame,
             at_ns,

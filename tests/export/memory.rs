@@ -24,7 +24,7 @@ const THREADS: u64 = 64;
 const MIB: u64 = 1 << 20;
 /// More memory that a trace three times as long may need.
 const MORE_MAX: u64 = 4 * MIB;
-/// Of an export of 1 GB with 64 threads, 100,000 names and 100,000 open spans.
+/// Most memory of an export of 1 GB with 64 threads, 100,000 names and 100,000 open spans.
 const ANON_MAX: u64 = 64 * MIB;
 
 /// What a trace holds.
@@ -168,17 +168,17 @@ fn anonymous(status: &str) -> u64 {
 #[test]
 fn memory_does_not_grow_with_the_trace() {
     let fixture = Fixture::new("export-memory");
-    let trace = fixture.path("a.rmk");
-    let amount = |bytes| Amount {
-        bytes,
-        names: 500,
-        open: 500,
-    };
+    let traces = [6 * MIB, 18 * MIB].map(|bytes| {
+        let trace = fixture.path(&format!("{bytes}.rmk"));
+        let (names, open) = (500, 500);
+        let amount = Amount { bytes, names, open };
+        write(&trace, amount);
+        trace
+    });
     for format in ["perfetto", "chrome", "folded"] {
-        let [short, long] = [12 * MIB, 36 * MIB].map(|bytes| {
-            write(&trace, amount(bytes));
-            most_memory(&fixture, &trace, format)
-        });
+        let [short, long] = traces
+            .each_ref()
+            .map(|trace| most_memory(&fixture, trace, format));
         println!("{format}: {short} and {long} bytes");
         assert!(short > MIB, "{short} bytes were seen");
         assert!(long <= short + MORE_MAX, "{format}: {short}, then {long}");

@@ -3,6 +3,8 @@
 //! A cursor finds the next item ([`Cursor::advance`]) before it makes it ([`Cursor::take`]), so
 //! that the merge compares times without building events.
 
+use ringmark_format::schema::Shape;
+
 use crate::blocks::walk::Record;
 use crate::events::entered_spans::{EnteredSpans, Spans};
 use crate::events::event::{Event, Lost, Output};
@@ -24,20 +26,22 @@ pub(crate) struct Cursor<'a> {
     record: Option<Record>,
     time: MergeTime,
     entered: EnteredSpans,
+    /// Whether all events are placed in spans; else only records of spans over threads are.
+    is_placed: bool,
     has_begun: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(
-        session: &'a Session,
-        session_number: usize,
+        (session, session_number): (&'a Session, usize),
         slot: &'a Slot,
         by_wall: bool,
+        is_placed: bool,
     ) -> Self {
         Self {
             session,
             session_number,
-            records: SlotRecords::new(session, slot),
+            records: SlotRecords::new(session, slot, is_placed),
             losses: LossesPassed {
                 items: loss::of_slot(session, slot).items,
                 passed: 0,
@@ -48,6 +52,7 @@ impl<'a> Cursor<'a> {
                 ..MergeTime::default()
             },
             entered: EnteredSpans::default(),
+            is_placed,
             has_begun: false,
         }
     }
@@ -149,7 +154,8 @@ impl<'a> Cursor<'a> {
             span_type: None,
             around: placed.around,
         };
-        if session.has_spans {
+        let is_part = || event.ty.shape.is_some_and(Shape::is_part_of_span);
+        if session.has_spans && (self.is_placed || is_part()) {
             let spans = &mut spans[self.session_number];
             self.entered.place(&mut event, record.index, spans);
         }

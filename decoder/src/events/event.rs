@@ -174,6 +174,22 @@ impl<'a> Event<'a> {
         self.tick.saturating_sub(ticks.unwrap_or(0))
     }
 
+    /// Tick and time at which a finished span or whole call began, as [`Self::start_tick`] and
+    /// [`Self::start_ns`]; those of the event itself for any other.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> (u64, u64) {
+        let ticks = match self.ty.function {
+            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks,
+            None => duration_ticks(self.ty, &self.payload),
+        };
+        let Some(ticks) = ticks else {
+            return (self.tick, self.t_ns);
+        };
+        let tick = self.tick.saturating_sub(ticks);
+        (tick, self.t_ns.min(self.session.clock.t_ns(tick)))
+    }
+
     /// Time at which a finished span or whole call began, in ns since the session's start; the time
     /// of the event itself for any other.
     #[must_use]

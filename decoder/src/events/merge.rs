@@ -38,6 +38,17 @@ impl Dump {
     /// Every event and loss in order.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
+        self.merged(true)
+    }
+
+    /// As [`Self::events`], but faster: finished spans are not looked for around events, so `span` and
+    /// `parent` are those that records of spans over threads name themselves.
+    #[must_use]
+    pub fn events_alone(&self) -> Events<'_> {
+        self.merged(false)
+    }
+
+    fn merged(&self, is_placed: bool) -> Events<'_> {
         let mut events = Events {
             cursors: Vec::new(),
             heap: BinaryHeap::new(),
@@ -50,7 +61,7 @@ impl Dump {
         for (number, session) in self.sessions.iter().enumerate() {
             events.spans.push(Spans::default());
             for slot in &session.slots {
-                let cursor = Cursor::new(session, number, slot, several);
+                let cursor = Cursor::new((session, number), slot, several, is_placed);
                 events.add(cursor);
             }
             rest.extend(losses_at_the_end(session));

@@ -29,6 +29,8 @@ pub(super) struct Placed<'a> {
 /// between pages.
 pub(super) struct SlotRecords<'a> {
     session: &'a Session,
+    /// Whether finished spans are looked for around records.
+    is_placed: bool,
     pages: &'a [Page],
     /// Number of pages that were begun.
     begun: usize,
@@ -43,9 +45,10 @@ pub(super) struct SlotRecords<'a> {
 }
 
 impl<'a> SlotRecords<'a> {
-    pub(super) fn new(session: &'a Session, slot: &'a Slot) -> Self {
+    pub(super) fn new(session: &'a Session, slot: &'a Slot, is_placed: bool) -> Self {
         Self {
             session,
+            is_placed,
             pages: &slot.pages,
             begun: 0,
             loaded: Vec::new(),
@@ -138,7 +141,10 @@ impl<'a> SlotRecords<'a> {
             None => bytes = Rc::new(page.load()),
         }
         let session = self.session;
-        let around = session.reaching.around(page, &bytes, &session.schema);
+        let around = match self.is_placed {
+            true => session.reaching.around(page, &bytes, &session.schema),
+            false => Vec::new(),
+        };
         self.loaded.push(Loaded {
             page,
             bytes,

@@ -33,7 +33,7 @@ pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u6
 /// The duration of a finished span in ticks, if the type has one.
 #[inline]
 pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
-    ty.fields[ty.duration?].number(payload)
+    ty.fields.get(ty.duration?)?.plain_number(payload)
 }
 
 /// A finished span, on the way back from its end to its start.

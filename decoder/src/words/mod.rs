@@ -3,6 +3,6 @@
 pub(crate) mod distance;
 pub(crate) mod duration;
 pub mod escape;
-pub(crate) mod number;
+pub mod number;
 pub(crate) mod small_keys;
 pub(crate) mod timestamp;

@@ -17,7 +17,7 @@ pub(crate) const EXACT_MAX: u64 = 1 << 53;
 
 /// Appends `n` in decimal.
 #[inline]
-pub(crate) fn unsigned(mut n: u64, out: &mut Vec<u8>) {
+pub fn unsigned(mut n: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     while n >= 100 {
@@ -38,7 +38,7 @@ pub(crate) fn unsigned(mut n: u64, out: &mut Vec<u8>) {
 
 /// Appends `n` in decimal.
 #[inline]
-pub(crate) fn signed(n: i64, out: &mut Vec<u8>) {
+pub fn signed(n: i64, out: &mut Vec<u8>) {
     if n < 0 {
         out.push(b'-');
     }
@@ -47,7 +47,7 @@ pub(crate) fn signed(n: i64, out: &mut Vec<u8>) {
 
 /// Appends `n` as a JSON number, or as a string beyond 2^53.
 #[inline]
-pub(crate) fn json_unsigned(n: u64, out: &mut Vec<u8>) {
+pub fn json_unsigned(n: u64, out: &mut Vec<u8>) {
     if n <= EXACT_MAX {
         unsigned(n, out);
     } else {
@@ -59,7 +59,7 @@ pub(crate) fn json_unsigned(n: u64, out: &mut Vec<u8>) {
 
 /// Appends `n` as a JSON number, or as a string beyond -2^53 and 2^53.
 #[inline]
-pub(crate) fn json_signed(n: i64, out: &mut Vec<u8>) {
+pub fn json_signed(n: i64, out: &mut Vec<u8>) {
     if n.unsigned_abs() <= EXACT_MAX {
         signed(n, out);
     } else {

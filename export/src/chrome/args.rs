@@ -1,10 +1,10 @@
 //! Arguments as JSON.
 
-use ringmark_decoder::{Event, Field, FunctionWords, Kept, OpenSpan, Span, Value, escape};
+use ringmark_decoder::{Event, Field, FunctionWords, Kept, OpenSpan, Span, Value, escape, number};
 use ringmark_format::schema::semantic;
 
 /// Largest magnitude up to which every reader of JSON keeps integers exact.
-const EXACT_MAX: u64 = 1 << 53;
+const EXACT_MAX: u128 = 1 << 53;
 
 /// The members of an object that is being written.
 pub(super) struct Members<'o> {
@@ -38,7 +38,7 @@ impl<'o> Members<'o> {
 
     pub(super) fn number(&mut self, name: &[u8], n: u64) {
         self.key(name);
-        integer(n.into(), self.out);
+        number::json_unsigned(n, self.out);
     }
 
     fn field(&mut self, field: &Field, value: Value<'_>) {
@@ -66,6 +66,7 @@ impl<'o> Members<'o> {
             }
         }
         let label = match value {
+            _ if field.labels.is_empty() => None,
             Value::U64(n) => field.label(n),
             Value::I64(n) => field.label(n as u64),
             _ => None,
@@ -132,7 +133,7 @@ impl<'o> Members<'o> {
 }
 
 fn integer(n: i128, out: &mut Vec<u8>) {
-    let text = match n.unsigned_abs() > EXACT_MAX.into() {
+    let text = match n.unsigned_abs() > EXACT_MAX {
         true => format!("\"{n}\""),
         false => n.to_string(),
     };
@@ -150,8 +151,8 @@ fn float(n: f64, out: &mut Vec<u8>) {
 /// A value without a label; a number beyond 2^53 as text.
 pub(super) fn plain(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
-        Value::U64(n) => integer(n.into(), out),
-        Value::I64(n) => integer(n.into(), out),
+        Value::U64(n) => number::json_unsigned(n, out),
+        Value::I64(n) => number::json_signed(n, out),
         Value::I128(n) => integer(n, out),
         Value::U128(n) => out.extend_from_slice(format!("\"{n}\"").as_bytes()),
         Value::F32(n) => float(n.into(), out),

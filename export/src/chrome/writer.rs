@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use ringmark_decoder::{Ended, Event, Lost, OpenSpan, Session, Span, Value, escape};
+use ringmark_decoder::{
+    Ended, Event, Lost, OpenSpan, Session, SmallKeys, Span, Value, escape, number,
+};
 use ringmark_format::schema::semantic;
 
 use super::args::{Members, plain};
@@ -23,7 +25,11 @@ pub(crate) struct Chrome<'w, 'p, 'a, W> {
     is_first: bool,
     processes: BTreeMap<usize, Process>,
     /// Rows, and by which ids they are shown.
-    rows: HashMap<Place, Ids>,
+    rows: SmallKeys<Place, Ids>,
+    /// The row of the latest event.
+    latest: Option<(Place, Ids)>,
+    /// `,"cat":…` of each event type, by address.
+    categories: SmallKeys<usize, Vec<u8>>,
     /// Spans over threads so far.
     lasting: u64,
     lost: HashMap<Ids, u64>,
@@ -37,7 +43,9 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
             out: Gathered::new(out),
             is_first: true,
             processes: processes(plan.dump),
-            rows: HashMap::new(),
+            rows: SmallKeys::default(),
+            latest: None,
+            categories: SmallKeys::default(),
             lasting: 0,
             lost: HashMap::new(),
             flows: 0,
@@ -85,7 +93,19 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
     }
 
     /// The ids of a row. The first time, they are named.
+    #[inline]
     fn ids(&mut self, place: Place) -> Ids {
+        match self.latest {
+            Some((latest, ids)) if latest == place => ids,
+            _ => {
+                let ids = self.find_ids(place);
+                self.latest = Some((place, ids));
+                ids
+            }
+        }
+    }
+
+    fn find_ids(&mut self, place: Place) -> Ids {
         if let Some(ids) = self.rows.get(&place) {
             return *ids;
         }
@@ -109,6 +129,12 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         ids
     }
 
+    /// The id of the latest span over threads, and the category of this event.
+    fn identified(&self, of: &Event<'_>) -> Vec<u8> {
+        let id = format!(",\"id\":{}", self.lasting);
+        [id.as_bytes(), &category(of)].concat()
+    }
+
     fn thread(&mut self, thread: u32) -> Ids {
         self.ids(Place {
             thread,
@@ -117,9 +143,10 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
     }
 
     /// Appends an event. `more` are further members, each after a comma.
+    #[inline]
     fn event(
         &mut self,
-        (phase, more): (&str, &str),
+        (phase, more): (&str, &[u8]),
         (pid, tid): Ids,
         at_ns: u64,
         name: &[u8],
@@ -129,9 +156,17 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         let (us, ns) = (since / 1000, since % 1000);
         self.next();
         let out = self.out.bytes();
-        let head =
-            format!("{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid},\"ts\":{us}.{ns:03}{more}");
-        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(b"{\"ph\":\"");
+        out.extend_from_slice(phase.as_bytes());
+        out.extend_from_slice(b"\",\"pid\":");
+        number::unsigned(pid.into(), out);
+        out.extend_from_slice(b",\"tid\":");
+        number::unsigned(tid.into(), out);
+        out.extend_from_slice(b",\"ts\":");
+        number::unsigned(us, out);
+        let digits = [ns / 100, ns / 10 % 10, ns % 10].map(|digit| b'0' + digit as u8);
+        out.extend_from_slice(&[b'.', digits[0], digits[1], digits[2]]);
+        out.extend_from_slice(more);
         if !name.is_empty() {
             out.extend_from_slice(b",\"name\":");
             escape::json(name, out);
@@ -144,7 +179,7 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
 }
 
 /// `,"cat":"…"`: category or target, and level.
-fn category(of: &Event<'_>) -> String {
+fn category(of: &Event<'_>) -> Vec<u8> {
     let mut out = b",\"cat\":".to_vec();
     let category = if of.category().is_empty() {
         of.target()
@@ -158,7 +193,7 @@ fn category(of: &Event<'_>) -> String {
         b","
     };
     escape::json(&[category, comma, level.as_bytes()].concat(), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }
 
 fn how_ended(how: Option<Ended>) -> Option<&'static [u8]> {
@@ -172,7 +207,7 @@ fn how_ended(how: Option<Ended>) -> Option<&'static [u8]> {
 impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
     fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
         let ids = self.ids(place);
-        self.event(("B", ""), ids, at_ns, of.name(), |out| {
+        self.event(("B", b""), ids, at_ns, of.name(), |out| {
             if let Slice::Call(_, Some(entry)) = of {
                 Members::new(out, entry.payload.len()).event(entry);
             }
@@ -190,7 +225,7 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
         how: Option<Ended>,
     ) -> io::Result<()> {
         let ids = self.ids(place);
-        self.event(("E", ""), ids, at_ns, b"", |out| {
+        self.event(("E", b""), ids, at_ns, b"", |out| {
             let mut members = Members::new(out, by.payload.len());
             match how_ended(how) {
                 Some(how) => members.text(b"ended", how),
@@ -201,7 +236,7 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
 
     fn open(&mut self, place: Place, at_ns: u64, span: &OpenSpan<'a>) -> io::Result<()> {
         let ids = self.ids(place);
-        self.event(("B", ""), ids, at_ns, &span.ty.name, |out| {
+        self.event(("B", b""), ids, at_ns, &span.ty.name, |out| {
             Members::new(out, usize::MAX).open(span);
         })
     }
@@ -210,17 +245,32 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
         let ids = self.thread(of.thread());
         let is_flow = |field: &ringmark_decoder::Field| field.semantic == Some(semantic::FLOW);
         self.flows += u64::from(of.ty.fields.iter().any(is_flow));
-        let more = format!(",\"s\":\"t\"{}", category(of));
-        self.event(("i", &more), ids, of.wall_ns(), of.name(), |out| {
+        let mut categories = std::mem::take(&mut self.categories);
+        let address = std::ptr::from_ref(of.ty) as usize;
+        let more = match of.ty.function.is_some() || of.span_type.is_some() {
+            true => &[b",\"s\":\"t\"", &category(of)[..]].concat(),
+            false => categories
+                .entry(address)
+                .or_insert_with(|| [b",\"s\":\"t\"", &category(of)[..]].concat()),
+        };
+        let written = self.event(("i", more), ids, of.wall_ns(), of.name(), |out| {
             Members::new(out, of.payload.len()).event(of);
-        })
+        });
+        self.categories = categories;
+        written
     }
 
     fn end_only(&mut self, of: &Event<'a>) -> io::Result<()> {
         let ids = self.thread(of.thread());
-        self.event(("i", ",\"s\":\"t\""), ids, of.wall_ns(), of.name(), |out| {
-            Members::new(out, 0).text(b"ended", b"beginning not known");
-        })
+        self.event(
+            ("i", b",\"s\":\"t\""),
+            ids,
+            of.wall_ns(),
+            of.name(),
+            |out| {
+                Members::new(out, 0).text(b"ended", b"beginning not known");
+            },
+        )
     }
 
     fn counter(&mut self, of: &Event<'a>) -> io::Result<()> {
@@ -235,13 +285,13 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
         } else {
             &field.unit
         };
-        self.event(("C", ""), ids, of.wall_ns(), of.name(), |out| {
+        self.event(("C", b""), ids, of.wall_ns(), of.name(), |out| {
             escape::json(unit, out);
             out.push(b':');
             // A number in quotes is no number there.
             match value {
-                Value::U64(n) => out.extend_from_slice(n.to_string().as_bytes()),
-                Value::I64(n) => out.extend_from_slice(n.to_string().as_bytes()),
+                Value::U64(n) => number::unsigned(n, out),
+                Value::I64(n) => number::signed(n, out),
                 value => plain(value, out),
             }
         })
@@ -249,7 +299,7 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
 
     fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {
         self.lasting += 1;
-        let more = format!(",\"id\":{}{}", self.lasting, category(&span.end));
+        let more = self.identified(&span.end);
         let ids = self.thread(lane.thread);
         let name = &lane.ty.name;
         self.event(("b", &more), ids, span.start_wall_ns(), name, |out| {
@@ -260,7 +310,7 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
 
     fn lasts(&mut self, lane: &Lane<'a>, of: &Event<'a>) -> io::Result<()> {
         self.lasting += 1;
-        let more = format!(",\"id\":{}{}", self.lasting, category(of));
+        let more = self.identified(of);
         let ids = self.thread(lane.thread);
         self.event(("b", &more), ids, of.wall_ns(), &lane.ty.name, |out| {
             Members::new(out, of.payload.len()).event(of);
@@ -269,8 +319,8 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
 
     fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()> {
         let (ids, scope) = match lost.thread() {
-            Some(thread) => (self.thread(thread), ",\"s\":\"t\""),
-            None => ((self.pid(lost.session), 0), ",\"s\":\"p\""),
+            Some(thread) => (self.thread(thread), b",\"s\":\"t\""),
+            None => ((self.pid(lost.session), 0), b",\"s\":\"p\""),
         };
         let name = b"events not here";
         self.event(("i", scope), ids, at_ns, name, |out| {
@@ -283,7 +333,7 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
         let all = *all;
         // Counters are a process's: each thread has one by its id.
         let more = format!(",\"id\":{}", ids.1);
-        self.event(("C", &more), ids, at_ns, name, |out| {
+        self.event(("C", more.as_bytes()), ids, at_ns, name, |out| {
             Members::new(out, 0).number(b"events", all);
         })
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Event, Lost, Output, Session};
+use ringmark_decoder::{Event, Lost, Output, Page, Session, SmallKeys};
 use ringmark_format::Uuid;
 
 use super::event_class::EventClass;
@@ -21,18 +21,29 @@ const PROGRESS_EVERY: u64 = 8192;
 struct Trace {
     folder: PathBuf,
     metadata: String,
-    /// By address of the type, which stays where it is: its number and its class.
-    classes: HashMap<usize, (u32, EventClass)>,
+    /// By address of the type, which stays where it is: the number of its class.
+    numbers: SmallKeys<usize, usize>,
+    classes: Vec<EventClass>,
 }
 
 /// The traces of a dump.
 struct Traces {
     folder: PathBuf,
-    sessions: HashMap<Uuid, Trace>,
-    /// By session and ring; 0 is no ring.
-    streams: HashMap<(Uuid, u64), Stream>,
-    /// The page that the latest event of each stream came from, by address.
-    pages: HashMap<(Uuid, u64), usize>,
+    /// In the order in which they were met; and the place of each.
+    sessions: Vec<Trace>,
+    of_session: HashMap<Uuid, usize>,
+    streams: Vec<Rings>,
+    /// By session and ring, the place of the stream; 0 is no ring.
+    of_ring: SmallKeys<(usize, u64), usize>,
+}
+
+/// The stream of a ring.
+struct Rings {
+    stream: Stream,
+    /// Place of its session.
+    session: usize,
+    /// The page that the latest event came from, by address.
+    page: usize,
 }
 
 /// Writes the events of a plan below `folder`, which must not be there.
@@ -47,21 +58,25 @@ pub(crate) fn write(
     fs::create_dir(folder)?;
     let mut traces = Traces {
         folder: folder.to_owned(),
-        sessions: HashMap::new(),
-        streams: HashMap::new(),
-        pages: HashMap::new(),
+        sessions: Vec::new(),
+        of_session: HashMap::new(),
+        streams: Vec::new(),
+        of_ring: SmallKeys::default(),
     };
     let (mut number, mut shown) = (0, Counts::default());
-    for output in plan.dump.events() {
+    let is_all = plan.cut.filter.is_empty();
+    for output in plan.dump.events_alone() {
         number += 1;
         if number % PROGRESS_EVERY == 0 {
             progress(number, plan.items);
         }
-        if !plan.cut.filter.passes_item(&output) {
+        if !is_all && !plan.cut.filter.passes_item(&output) {
             continue;
         }
+        let is_short = |ns| ns < plan.cut.min_ns;
         match &output {
-            Output::Event(event) if event.duration_ns().is_some_and(|ns| ns < plan.cut.min_ns) => {}
+            Output::Event(event)
+                if plan.cut.min_ns > 0 && event.duration_ns().is_some_and(is_short) => {}
             Output::Event(event) => {
                 shown.instants += 1;
                 traces.event(event)?;
@@ -86,80 +101,114 @@ pub(crate) fn write(
     })
 }
 
+impl Trace {
+    /// Adds the class of an event's type; returns its number.
+    #[cold]
+    fn describe(&mut self, event: &Event<'_>) -> usize {
+        let number = self.classes.len();
+        let class = EventClass::of(event.ty);
+        let name = match event.function() {
+            Some(function) => [&function.name, &b":"[..], event.ty.kind().as_bytes()].concat(),
+            None => event.ty.name.clone(),
+        };
+        let text = metadata::class(number as u32, &name, &class);
+        self.metadata.push_str(&text);
+        self.classes.push(class);
+        let address = std::ptr::from_ref(event.ty) as usize;
+        self.numbers.insert(address, number);
+        number
+    }
+}
+
 impl Traces {
     fn event(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let key = (event.session.uuid, event.ring().0);
-        let page = std::ptr::from_ref(event.page) as usize;
-        if self.pages.insert(key, page) != Some(page)
-            && let Some(stream) = self.streams.get_mut(&key)
-        {
-            stream.flush()?;
+        let ring = self.ring(event.session, event.ring().0, event.page)?;
+        let (rings, page) = (&mut self.streams[ring], std::ptr::from_ref(event.page));
+        if std::mem::replace(&mut rings.page, page as usize) != page as usize {
+            rings.stream.flush()?;
         }
-        self.trace(event.session)?;
-        let Some(trace) = self.sessions.get_mut(&key.0) else {
-            return Ok(());
-        };
-        let folder = &trace.folder;
-        let stream = self.streams.entry(key).or_insert_with(|| {
-            let path = folder.join(format!("thread_{}_{}", event.tid(), key.1));
-            Stream::new(path, key.0, event.tid(), event.comm())
-        });
-        let number = trace.classes.len() as u32;
+        let trace = &mut self.sessions[rings.session];
         let address = std::ptr::from_ref(event.ty) as usize;
-        let metadata = &mut trace.metadata;
-        let (number, class) = trace.classes.entry(address).or_insert_with(|| {
-            let class = EventClass::of(event.ty);
-            let name = match event.function() {
-                Some(function) => [&function.name, &b":"[..], event.ty.kind().as_bytes()].concat(),
-                None => event.ty.name.clone(),
-            };
-            metadata.push_str(&metadata::class(number, &name, &class));
-            (number, class)
+        let number = match trace.numbers.get(&address) {
+            Some(number) => *number,
+            None => trace.describe(event),
+        };
+        let class = &trace.classes[number];
+        let stream = &mut rings.stream;
+        stream.event(number as u32, event.wall_ns(), |out| {
+            class.payload(event, out);
         });
-        stream.event(*number, event.wall_ns(), |out| class.payload(event, out));
         Ok(())
     }
 
     fn lost(&mut self, lost: &Lost<'_>) -> io::Result<()> {
-        self.trace(lost.session)?;
-        let key = (lost.session.uuid, lost.ring.map_or(0, |ring| ring.0));
-        let tid = lost.page.map_or(0, |page| page.header.tid);
-        let name = lost.page.map_or(&b""[..], |page| page.thread_name());
-        let Some(trace) = self.sessions.get(&key.0) else {
-            return Ok(());
-        };
-        let stream = self.streams.entry(key).or_insert_with(|| {
-            let path = trace.folder.join(format!("thread_{tid}_{}", key.1));
-            Stream::new(path, key.0, tid, name)
-        });
+        let ring = lost.ring.map_or(0, |ring| ring.0);
+        let ring = self.ring(lost.session, ring, lost.page)?;
         let at_ns = lost.session.clock.wall_ns(lost.t_ns);
-        stream.lose(lost.loss.count, at_ns)
+        self.streams[ring].stream.lose(lost.loss.count, at_ns)
     }
 
-    /// Makes the folder of a session.
-    fn trace(&mut self, session: &Session) -> io::Result<()> {
-        if self.sessions.contains_key(&session.uuid) {
-            return Ok(());
+    /// The place of the stream of a ring. It is made the first time, with the thread of this page.
+    #[inline]
+    fn ring<'p>(
+        &mut self,
+        session: &Session,
+        ring: u64,
+        page: impl Into<Option<&'p Page>>,
+    ) -> io::Result<usize> {
+        let key = (std::ptr::from_ref(session) as usize, ring);
+        match self.of_ring.get(&key) {
+            Some(place) => Ok(*place),
+            None => self.add_ring(session, key, page.into()),
+        }
+    }
+
+    #[cold]
+    fn add_ring(
+        &mut self,
+        session: &Session,
+        key: (usize, u64),
+        page: Option<&Page>,
+    ) -> io::Result<usize> {
+        let of_session = self.trace(session)?;
+        let tid = page.map_or(0, |page| page.header.tid);
+        let name = page.map_or(&b""[..], |page| page.thread_name());
+        let folder = &self.sessions[of_session].folder;
+        let path = folder.join(format!("thread_{tid}_{}", key.1));
+        self.of_ring.insert(key, self.streams.len());
+        self.streams.push(Rings {
+            stream: Stream::new(path, session.uuid, tid, name),
+            session: of_session,
+            page: 0,
+        });
+        Ok(self.streams.len() - 1)
+    }
+
+    /// The place of the trace of a session. Its folder is made the first time.
+    fn trace(&mut self, session: &Session) -> io::Result<usize> {
+        if let Some(place) = self.of_session.get(&session.uuid) {
+            return Ok(*place);
         }
         let folder = self.folder.join(session.uuid.to_string());
         fs::create_dir(&folder)?;
-        let trace = Trace {
+        self.of_session.insert(session.uuid, self.sessions.len());
+        self.sessions.push(Trace {
             folder,
             metadata: metadata::head(session),
-            classes: HashMap::new(),
-        };
-        self.sessions.insert(session.uuid, trace);
-        Ok(())
+            numbers: SmallKeys::default(),
+            classes: Vec::new(),
+        });
+        Ok(self.sessions.len() - 1)
     }
 
     /// Writes what is left; returns the bytes of all files.
     fn finish(mut self) -> io::Result<u64> {
         let mut bytes = 0;
-        for stream in self.streams.values_mut() {
-            stream.finish()?;
-            bytes += stream.bytes;
+        for rings in &mut self.streams {
+            rings.stream.finish()?;
+            bytes += rings.stream.bytes;
         }
-        for trace in self.sessions.values() {
+        for trace in &self.sessions {
             fs::write(trace.folder.join("metadata"), &trace.metadata)?;
             bytes += trace.metadata.len() as u64;
         }

@@ -5,7 +5,7 @@ use ringmark_format::schema::semantic;
 
 use super::fields::{annotation, event};
 use super::names::NameOf;
-use super::proto::Message;
+use super::proto::{Message, Short};
 use super::sequence::{Ids, Namer};
 
 /// Bytes of text and byte strings that may still be written of a record: no more than it has, so
@@ -66,7 +66,8 @@ pub(super) fn of_open(span: &OpenSpan<'_>, namer: &mut Namer<'_>, out: &mut Vec<
                 field_value(name, field, value, &mut budget, &mut Message(out));
             }
             Kept::Cut(value) => {
-                let mut shown = text_of(value);
+                let mut shown = Vec::new();
+                put_text(value, &mut shown);
                 shown.extend_from_slice("…".as_bytes());
                 annotation(name, &mut Message(out), |a| {
                     a.text(annotation::STRING, &shown)
@@ -134,6 +135,17 @@ fn field_value(
 ) {
     match value {
         Value::None | Value::Missing => {}
+        Value::U64(n) if field.labels.is_empty() => {
+            let is_address = field.semantic == Some(semantic::ADDRESS);
+            let kind = match is_address {
+                true => annotation::POINTER,
+                false => annotation::UINT,
+            };
+            let mut one = Short::default();
+            one.number(annotation::NAME_IID, name);
+            one.number(kind, n);
+            out.short(event::ANNOTATION, &one, &[]);
+        }
         Value::Array(..) => annotation(name, out, |all| {
             for item in value.items() {
                 all.message(annotation::ARRAY, |one| scalar(field, item, budget, one));
@@ -152,7 +164,7 @@ fn scalar(field: &Field, value: Value<'_>, budget: &mut Budget, out: &mut Messag
         _ => None,
     };
     if let Some(label) = label {
-        return out.text(annotation::STRING, &text_of(Value::Str(label)));
+        return out.message(annotation::STRING, |text| escape::text(label, text.0));
     }
     match value {
         Value::U64(n) if field.semantic == Some(semantic::ADDRESS) => {
@@ -170,21 +182,19 @@ fn scalar(field: &Field, value: Value<'_>, budget: &mut Budget, out: &mut Messag
             if let Value::Str(bytes) | Value::Bytes(bytes) = value {
                 *budget -= bytes.len();
             }
-            out.text(annotation::STRING, &text_of(value));
+            out.message(annotation::STRING, |text| put_text(value, text.0));
         }
     }
 }
 
 /// A value as printable text, as `cat` has it but without quotes.
-fn text_of(value: Value<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
+fn put_text(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
-        Value::Str(text) => escape::text(text, &mut out),
-        Value::Bytes(bytes) => escape::hex(bytes, &mut out),
-        Value::Char(c) => escape::text(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut out),
+        Value::Str(text) => escape::text(text, out),
+        Value::Bytes(bytes) => escape::hex(bytes, out),
+        Value::Char(c) => escape::text(c.encode_utf8(&mut [0; 4]).as_bytes(), out),
         Value::U128(n) => out.extend_from_slice(n.to_string().as_bytes()),
         Value::I128(n) => out.extend_from_slice(n.to_string().as_bytes()),
         _ => out.push(b'?'),
     }
-    out
 }

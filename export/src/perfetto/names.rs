@@ -32,8 +32,10 @@ pub(super) struct TypeNames {
 pub(super) struct Names {
     /// By [`NameOf`], printable.
     texts: [Texts; 3],
-    /// By address of the type or function, which stays where it is while a dump is read.
-    types: SmallKeys<usize, TypeNames>,
+    /// Place in `types`, by address of the type or function, which stays where it is while a dump is
+    /// read.
+    places: SmallKeys<usize, usize>,
+    types: Vec<TypeNames>,
     /// Memory for one name.
     shown: Vec<u8>,
 }
@@ -56,25 +58,37 @@ impl Names {
     #[inline]
     pub(super) fn of_type(&mut self, ty: &EventType) -> &TypeNames {
         let address = std::ptr::from_ref(ty) as usize;
-        if !self.types.contains_key(&address) {
-            let names = self.make(ty);
-            self.types.insert(address, names);
-        }
-        &self.types[&address]
+        let place = match self.places.get(&address) {
+            Some(place) => *place,
+            None => {
+                let names = self.make(ty);
+                self.add(address, names)
+            }
+        };
+        &self.types[place]
+    }
+
+    fn add(&mut self, address: usize, names: TypeNames) -> usize {
+        self.places.insert(address, self.types.len());
+        self.types.push(names);
+        self.types.len() - 1
     }
 
     /// The name of what has this address.
     #[inline]
     pub(super) fn at(&mut self, address: usize, name: &[u8]) -> &TypeNames {
-        if !self.types.contains_key(&address) {
-            let names = TypeNames {
-                number: self.types.len() as u32,
-                event: self.number(NameOf::Event, name),
-                ..TypeNames::default()
-            };
-            self.types.insert(address, names);
-        }
-        &self.types[&address]
+        let place = match self.places.get(&address) {
+            Some(place) => *place,
+            None => {
+                let names = TypeNames {
+                    number: self.types.len() as u32,
+                    event: self.number(NameOf::Event, name),
+                    ..TypeNames::default()
+                };
+                self.add(address, names)
+            }
+        };
+        &self.types[place]
     }
 
     #[cold]

@@ -66,9 +66,95 @@ impl Message<'_> {
             self.0[place] = bytes as u8;
             return;
         }
-        let mut length = Vec::with_capacity(10);
-        varint(bytes as u64, &mut length);
-        self.0.splice(place..=place, length);
+        self.lengthen(place, bytes);
+    }
+
+    /// Puts a length of several bytes in the place of the byte that was kept for it.
+    #[cold]
+    fn lengthen(&mut self, place: usize, bytes: usize) {
+        let mut length = Short::default();
+        length.varint(bytes as u64);
+        self.0
+            .splice(place..=place, length.as_bytes().iter().copied());
+    }
+
+    /// The length of a message of which `front` is the beginning, and both.
+    #[inline]
+    pub(super) fn short(&mut self, field: u32, front: &Short, rest: &[u8]) {
+        self.tag(field, BYTES);
+        varint((front.len + rest.len()) as u64, self.0);
+        self.0.extend_from_slice(front.as_bytes());
+        self.0.extend_from_slice(rest);
+    }
+}
+
+/// Most bytes of a [`Short`].
+const SHORT_BYTES: usize = 96;
+
+/// A message of few numbers, put together before it is appended. What is beyond 96 bytes is cut: a
+/// number and its tag have at most 15.
+#[derive(Debug)]
+pub(super) struct Short {
+    bytes: [u8; SHORT_BYTES],
+    len: usize,
+}
+
+impl Default for Short {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            bytes: [0; SHORT_BYTES],
+            len: 0,
+        }
+    }
+}
+
+impl Short {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.len) {
+            *place = byte;
+            self.len += 1;
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self, mut n: u64) {
+        while n >= 0x80 {
+            self.byte(n as u8 | 0x80);
+            n >>= 7;
+        }
+        self.byte(n as u8);
+    }
+
+    /// As [`Message::number`].
+    #[inline]
+    pub(super) fn number(&mut self, field: u32, n: u64) {
+        self.varint((field << 3 | VARINT).into());
+        self.varint(n);
+    }
+
+    /// The beginning of a message of this many bytes, which follow.
+    #[inline]
+    pub(super) fn before(&mut self, field: u32, bytes: usize) {
+        self.varint((field << 3 | BYTES).into());
+        self.varint(bytes as u64);
+    }
+
+    /// Another one's bytes.
+    #[inline]
+    pub(super) fn append(&mut self, other: &Self) {
+        other.as_bytes().iter().for_each(|byte| self.byte(*byte));
+    }
+
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 

@@ -4,7 +4,7 @@ use ringmark_decoder::EventType;
 
 use super::fields::{clocks, defaults, interned, packet, trace};
 use super::names::{NameOf, Names, Number, Told, TypeNames};
-use super::proto::Message;
+use super::proto::{Message, Short};
 
 /// The clock of all times: `CLOCK_REALTIME`.
 pub(super) const REALTIME: u64 = 1;
@@ -102,8 +102,8 @@ impl Sequence {
     }
 
     /// Appends a packet at this time.
-    #[inline]
-    pub(super) fn packet(
+    #[cold]
+    fn packet(
         &mut self,
         names: &Names,
         at_ns: u64,
@@ -134,6 +134,31 @@ impl Sequence {
         if delta.is_some() {
             self.last_ns = at_ns;
         }
+    }
+
+    /// Appends the packet of an event, which begins with `front`.
+    #[inline]
+    pub(super) fn event(
+        &mut self,
+        names: &Names,
+        at_ns: u64,
+        (front, rest): (&Short, &[u8]),
+        out: &mut Vec<u8>,
+    ) {
+        let delta = at_ns.checked_sub(self.last_ns);
+        let (Some(delta), false, true) = (delta, self.is_cut, self.new.is_empty()) else {
+            return self.packet(names, at_ns, out, |packet| {
+                packet.short(packet::TRACK_EVENT, front, rest);
+            });
+        };
+        let mut head = Short::default();
+        head.number(packet::TIMESTAMP, delta);
+        head.number(packet::SEQUENCE_ID, self.id);
+        head.number(packet::SEQUENCE_FLAGS, NEEDS_STATE);
+        head.before(packet::TRACK_EVENT, front.len() + rest.len());
+        head.append(front);
+        Message(out).short(trace::PACKET, &head, rest);
+        self.last_ns = at_ns;
     }
 
     /// Appends a packet without a time.

@@ -11,7 +11,7 @@ use ringmark_format::schema::semantic;
 use super::args;
 use super::fields::{annotation, clocks, event, packet};
 use super::names::{NameOf, Names};
-use super::proto::Message;
+use super::proto::{Message, Short};
 use super::sequence::{MONOTONIC, Namer, REALTIME, Sequence};
 use super::tracks::Tracks;
 use crate::gathered::Gathered;
@@ -29,7 +29,10 @@ pub(crate) struct Perfetto<'w, W> {
     tracks: Tracks,
     names: Names,
     /// One for each row, so that its packets need not name its track.
-    sequences: SmallKeys<Place, Sequence>,
+    sequences: Vec<(Place, Sequence)>,
+    /// Place in `sequences`, by row; and that of the latest event.
+    rows: SmallKeys<Place, usize>,
+    latest: usize,
     /// Events that are not there, by thread and by process.
     lost: HashMap<(u32, usize), u64>,
     /// Memory for the fields of one event.
@@ -56,6 +59,19 @@ struct About {
 }
 
 impl About {
+    #[inline]
+    fn front(&self) -> Short {
+        let mut front = Short::default();
+        front.number(event::TYPE, self.kind);
+        if let Some(name) = self.name {
+            front.number(event::NAME_IID, name);
+        }
+        if let Some(track) = self.track {
+            front.number(event::TRACK_UUID, track);
+        }
+        front
+    }
+
     const fn begin(name: u64, track: Option<u64>) -> Self {
         Self {
             kind: event::SLICE_BEGIN,
@@ -122,7 +138,9 @@ impl<'w, W: Write> Perfetto<'w, W> {
             common,
             tracks,
             names: Names::default(),
-            sequences: SmallKeys::default(),
+            sequences: Vec::new(),
+            rows: SmallKeys::default(),
+            latest: 0,
             lost: HashMap::new(),
             fields: Vec::new(),
         }
@@ -136,15 +154,13 @@ impl<'w, W: Write> Perfetto<'w, W> {
         at_ns: u64,
         make: impl FnOnce(&mut Parts<'_>) -> About,
     ) -> io::Result<()> {
+        if place.thread != NO_THREAD {
+            self.turn_to(place);
+        }
         let (tracks, names, out) = (&mut self.tracks, &mut self.names, self.out.bytes());
-        let sequence = match place.thread {
-            NO_THREAD => &mut self.common,
-            _ => {
-                let id = COMMON + 1 + self.sequences.len() as u64;
-                self.sequences
-                    .entry(place)
-                    .or_insert_with(|| Sequence::new(id, tracks.row(place, &mut self.common, out)))
-            }
+        let sequence = match self.sequences.get_mut(self.latest) {
+            Some((_, sequence)) if place.thread != NO_THREAD => sequence,
+            _ => &mut self.common,
         };
         self.fields.clear();
         let about = make(&mut Parts {
@@ -156,20 +172,32 @@ impl<'w, W: Write> Perfetto<'w, W> {
             fields: &mut self.fields,
             out,
         });
-        let fields = &self.fields;
-        sequence.packet(&self.names, at_ns, out, |packet| {
-            packet.message(packet::TRACK_EVENT, |event| {
-                event.number(event::TYPE, about.kind);
-                if let Some(name) = about.name {
-                    event.number(event::NAME_IID, name);
-                }
-                if let Some(track) = about.track {
-                    event.number(event::TRACK_UUID, track);
-                }
-                event.0.extend_from_slice(fields);
-            });
-        });
+        sequence.event(&self.names, at_ns, (&about.front(), &self.fields), out);
         self.out.write_if_full()
+    }
+
+    /// Makes the sequence of a row the latest one.
+    #[inline]
+    fn turn_to(&mut self, place: Place) {
+        let latest = self.sequences.get(self.latest);
+        if latest.is_some_and(|(row, _)| *row == place) {
+            return;
+        }
+        self.latest = match self.rows.get(&place) {
+            Some(number) => *number,
+            None => self.add_row(place),
+        };
+    }
+
+    #[cold]
+    fn add_row(&mut self, place: Place) -> usize {
+        let number = self.sequences.len();
+        let out = self.out.bytes();
+        let track = self.tracks.row(place, &mut self.common, out);
+        let sequence = Sequence::new(COMMON + 1 + number as u64, track);
+        self.sequences.push((place, sequence));
+        self.rows.insert(place, number);
+        number
     }
 }
 
@@ -232,9 +260,7 @@ impl Parts<'_> {
         let Some(message) = of.message().filter(|message| !message.is_empty()) else {
             return Some(name);
         };
-        let mut shown = Vec::new();
-        escape::text(message, &mut shown);
-        Message(self.fields).text(event::NAME, &shown);
+        Message(self.fields).message(event::NAME, |shown| escape::text(message, shown.0));
         None
     }
 

@@ -48,6 +48,17 @@ pub(crate) struct Item<'a> {
     pub(crate) what: What<'a>,
 }
 
+/// What an event is that nothing needs to be put together for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Alone {
+    /// It is not shown.
+    Hidden,
+    /// A native span. Its beginning: tick and wall time.
+    Span((u64, u64)),
+    Counter,
+    Instant,
+}
+
 /// Stands for no thread: a loss of a whole session.
 pub(crate) const NO_THREAD: u32 = u32::MAX;
 
@@ -138,18 +149,46 @@ impl<'c, 'a> Items<'c, 'a> {
 
     #[inline]
     fn event(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
-        let what = match event.ty.shape {
-            _ if event.ty.function.is_some() => return self.call(event, to),
-            Some(shape) if shape.is_part_of_span() => return self.part(event, to),
-            _ if !self.passes(event) => return,
-            Some(Shape::Span) => match span(event, self.cut.min_ns) {
-                Some(what) => what,
-                None => return,
-            },
-            Some(Shape::Counter) => What::Counter(event.clone()),
-            _ => What::Instant(event.clone()),
+        if event.ty.function.is_some() {
+            return self.call(event, to);
+        }
+        let what = match self.alone(event) {
+            None => return self.part(event, to),
+            Some(Alone::Hidden) => return,
+            Some(Alone::Span(start)) => What::Span(event.clone(), start),
+            Some(Alone::Counter) => What::Counter(event.clone()),
+            Some(Alone::Instant) => What::Instant(event.clone()),
         };
         to.push(Item::of(event, self.number, what));
+    }
+
+    /// What an event is that is no function record; `None`: a record of a span over threads.
+    #[inline]
+    fn alone(&self, event: &Event<'a>) -> Option<Alone> {
+        Some(match event.ty.shape {
+            Some(shape) if shape.is_part_of_span() => return None,
+            _ if !self.passes(event) => Alone::Hidden,
+            Some(Shape::Span) => match start(event, self.cut.min_ns) {
+                Some(start) => Alone::Span(start),
+                None => Alone::Hidden,
+            },
+            Some(Shape::Counter) => Alone::Counter,
+            _ => Alone::Instant,
+        })
+    }
+
+    /// As [`Self::take`], for an event that stands alone: nothing is appended, and what it is is
+    /// returned with its number. `None`: the event, or a loss, needs [`Self::take`].
+    #[inline]
+    pub(crate) fn take_alone(&mut self, output: &Output<'a>) -> Option<(Alone, u64)> {
+        match output {
+            Output::Event(event) if event.ty.function.is_none() => {
+                let alone = self.alone(event)?;
+                self.number += 1;
+                Some((alone, self.number))
+            }
+            _ => None,
+        }
     }
 
     #[inline]
@@ -180,7 +219,9 @@ impl<'c, 'a> Items<'c, 'a> {
                     is_shown.then_some(What::Leave(event.clone(), call.function, how, call.depth))
                 }
                 Step::Whole(call) if call.is_elsewhere() => elsewhere(event, &call, min_ns),
-                Step::Whole(_) => span(event, min_ns),
+                Step::Whole(_) => {
+                    start(event, min_ns).map(|start| What::Span(event.clone(), start))
+                }
             };
             to.extend(what.map(|what| Item::of(event, number, what)));
         });
@@ -256,15 +297,12 @@ impl<'a> Item<'a> {
     }
 }
 
-/// A span that ends, if it took at least `min_ns`.
+/// Tick and wall time at which a span began that ends with this event, if it took at least `min_ns`.
 #[inline]
-fn span<'a>(event: &Event<'a>, min_ns: u64) -> Option<What<'a>> {
-    let start_ns = event.start_ns();
-    if event.t_ns - start_ns < min_ns {
-        return None;
-    }
-    let start = event.session.clock.wall_ns(start_ns);
-    Some(What::Span(event.clone(), (event.start_tick(), start)))
+fn start(event: &Event<'_>, min_ns: u64) -> Option<(u64, u64)> {
+    let (tick, start_ns) = event.start();
+    let is_long = event.t_ns - start_ns >= min_ns;
+    is_long.then(|| (tick, event.session.clock.wall_ns(start_ns)))
 }
 
 /// A call on another stack that ends, if it took at least `min_ns`.

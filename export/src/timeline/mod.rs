@@ -7,6 +7,7 @@
 //! Memory is that of one stretch and of what was noted, which are the spans over the border of a
 //! stretch.
 
+pub(crate) mod by_thread;
 pub(crate) mod calls;
 pub(crate) mod items;
 pub(crate) mod lanes;

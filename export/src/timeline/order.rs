@@ -4,24 +4,27 @@
 //! before the first record that is not earlier than its start, and of spans that began at one tick
 //! the one that ended last is the outermost.
 
+use ringmark_decoder::{EventType, Function};
+
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, What};
-use crate::timeline::viewer::Slice;
 
 /// What begins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Begins<'a> {
-    /// A native span, or a call that one record describes.
-    Span(Slice<'a>),
+    /// A native span.
+    Span(&'a EventType),
+    /// A call that one record describes.
+    Timed(&'a Function),
     /// A call that was open where the known part of its thread begins, with the
     /// number of calls around it.
-    Call(Slice<'a>, u32),
+    Call(&'a Function, u32),
     /// A span that is open at the end: place of its thread, and in that, in the dump's open spans.
-    Open(usize, usize),
+    Open(u32, u32),
 }
 
 /// A slice that has still to begin, going back in time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Begin<'a> {
     pub(crate) thread: u32,
     pub(crate) tick: u64,
@@ -32,25 +35,24 @@ pub(crate) struct Begin<'a> {
 }
 
 /// A step forward: a slice begins, or the item at this place is shown.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Step<'a> {
     Begin(Begin<'a>),
-    Item(usize),
+    Item(u32),
 }
 
 /// The beginning of what an item ends, if its record is the only one of it.
 pub(crate) fn begin_of<'a>(item: &Item<'a>) -> Option<Begin<'a>> {
     let (start, what) = match &item.what {
         What::Span(event, start) => {
-            let slice = match event.function() {
-                Some(function) => Slice::Call(function, None),
-                None => Slice::Span(event.ty),
+            let what = match event.function() {
+                Some(function) => Begins::Timed(function),
+                None => Begins::Span(event.ty),
             };
-            (*start, Begins::Span(slice))
+            (*start, what)
         }
         What::Leave(_, function, (_, Beginning::Before { tick, at_ns }), depth) => {
-            let slice = Slice::Call(function, None);
-            ((*tick, *at_ns), Begins::Call(slice, *depth))
+            ((*tick, *at_ns), Begins::Call(function, *depth))
         }
         _ => return None,
     };
@@ -67,16 +69,17 @@ pub(crate) fn begin_of<'a>(item: &Item<'a>) -> Option<Begin<'a>> {
 /// of slices that end later; `is_here` says whether a time is in this stretch.
 pub(crate) fn order<'a>(
     items: &[Item<'a>],
-    places: &[usize],
+    places: &[u32],
     begins: &[Begin<'a>],
     is_here: impl Fn(u64) -> bool,
-    steps: &mut Vec<Step<'a>>,
+    (pending, steps): (&mut Vec<Begin<'a>>, &mut Vec<Step<'a>>),
 ) {
     steps.clear();
-    let mut pending: Vec<Begin<'a>> = begins.to_vec();
+    pending.clear();
+    pending.extend_from_slice(begins);
     pending.sort_by_key(|begin| (begin.tick, u64::MAX - begin.end));
     for place in places.iter().rev() {
-        let item = &items[*place];
+        let item = &items[*place as usize];
         let own = begin_of(item);
         let start = own.as_ref().map(|begin| begin.tick);
         while let Some(begin) = pending.pop_if(|begin| {
@@ -91,6 +94,6 @@ pub(crate) fn order<'a>(
             pending.insert(place, begin);
         }
     }
-    steps.extend(pending.into_iter().rev().map(Step::Begin));
+    steps.extend(pending.drain(..).rev().map(Step::Begin));
     steps.reverse();
 }

@@ -6,11 +6,14 @@ use ringmark_decoder::{Calls, Dump, Event, OpenThread, Output, Session};
 use ringmark_format::schema::Shape;
 
 use crate::timeline::calls::Beginning;
-use crate::timeline::items::{Cut, Item, Items, LongCalls, NO_THREAD, What};
+use crate::timeline::items::{Alone, Cut, Item, Items, LongCalls, NO_THREAD, What};
 use crate::timeline::order::{Begin, Begins, begin_of};
 
-/// Events and losses of a stretch.
-pub(crate) const STRETCH: u64 = 8192;
+/// Least events and losses of a stretch.
+const STRETCH: u64 = 8192;
+/// Most stretches. What begins in one and ends in another is kept, so what is kept does not grow with
+/// the trace.
+const STRETCHES_MAX: u64 = 2048;
 
 /// A thread of the dump.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +54,8 @@ pub struct Plan<'a> {
     pub(crate) cut: Cut,
     pub(crate) open: Vec<OpenThread<'a>>,
     pub(crate) threads: BTreeMap<u32, Thread<'a>>,
+    /// Events and losses of each stretch, but for the last one.
+    pub(crate) stretch: u64,
     /// Wall time at which each stretch begins, in ns, and the slices before it.
     starts: Vec<(u64, u64)>,
     /// By stretch: what begins there and ends in a later one, or not at all.
@@ -75,6 +80,7 @@ impl<'a> Plan<'a> {
             cut: Cut::default(),
             open: dump.open_spans(),
             threads: BTreeMap::new(),
+            stretch: STRETCH.max(events(dump) / STRETCHES_MAX),
             starts: Vec::new(),
             begins: Vec::new(),
             long: (cut.min_ns > 0).then(LongCalls::default),
@@ -87,8 +93,13 @@ impl<'a> Plan<'a> {
         let mut items = Items::new(&cut, None, None);
         let mut calls = Calls::new(None);
         let mut found = Vec::new();
-        dump.events().for_each(|output| {
+        dump.events_alone().for_each(|output| {
             plan.meet(&output);
+            if let (Output::Event(event), Some((alone, number))) =
+                (&output, items.take_alone(&output))
+            {
+                return plan.take_alone(event, alone, number);
+            }
             if let (Output::Event(event), Some(long)) = (&output, &mut plan.long)
                 && cut.filter.passes(event)
             {
@@ -134,6 +145,15 @@ impl<'a> Plan<'a> {
         self.begins.get(stretch).map_or(&[], Vec::as_slice)
     }
 
+    /// Wall time at which a stretch begins, in ns; the first one has all before it too.
+    pub(crate) fn starts_at(&self, stretch: usize) -> u64 {
+        match stretch {
+            0 => 0,
+            _ => self.starts.get(stretch).map_or(0, |start| start.0),
+        }
+    }
+
+    #[inline]
     fn meet(&mut self, output: &Output<'a>) {
         let at_ns = match output {
             Output::Event(event) => {
@@ -144,12 +164,46 @@ impl<'a> Plan<'a> {
         };
         self.first_ns = self.first_ns.min(at_ns);
         self.last_ns = self.last_ns.max(at_ns);
-        if self.items.is_multiple_of(STRETCH) {
+        if self.items.is_multiple_of(self.stretch) {
             let at_ns = self.starts.last().map_or(at_ns, |last| last.0.max(at_ns));
             self.starts.push((at_ns, self.counts.slices));
             self.begins.push(Vec::new());
         }
         self.items += 1;
+    }
+
+    /// Counts an event that nothing is put together for.
+    #[inline]
+    fn take_alone(&mut self, event: &Event<'a>, alone: Alone, number: u64) {
+        match alone {
+            Alone::Hidden => {}
+            Alone::Counter => self.counts.counters += 1,
+            Alone::Instant => self.counts.instants += 1,
+            Alone::Span(start) => {
+                self.counts.slices += 1;
+                let is_here = self.starts.last().is_some_and(|last| last.0 <= start.1);
+                if is_here {
+                    self.first_ns = self.first_ns.min(start.1);
+                    return;
+                }
+                self.take_begin(Begin {
+                    thread: event.thread(),
+                    tick: start.0,
+                    at_ns: start.1,
+                    end: number,
+                    what: Begins::Span(event.ty),
+                });
+            }
+        }
+    }
+
+    /// Keeps a beginning that lies in an earlier stretch.
+    fn take_begin(&mut self, begin: Begin<'a>) {
+        self.first_ns = self.first_ns.min(begin.at_ns);
+        let stretch = self.stretch_of(begin.at_ns);
+        if stretch + 1 != self.starts.len() {
+            self.begins[stretch].push(begin);
+        }
     }
 
     #[inline]
@@ -188,11 +242,7 @@ impl<'a> Plan<'a> {
             What::Counter(_) => self.counts.counters += 1,
         }
         if let Some(begin) = begin_of(item) {
-            self.first_ns = self.first_ns.min(begin.at_ns);
-            let stretch = self.stretch_of(begin.at_ns);
-            if stretch + 1 != self.starts.len() {
-                self.begins[stretch].push(begin);
-            }
+            self.take_begin(begin);
         }
     }
 
@@ -214,7 +264,7 @@ impl<'a> Plan<'a> {
                     tick: span.since,
                     at_ns,
                     end: u64::MAX - number as u64,
-                    what: Begins::Open(place, number),
+                    what: Begins::Open(place as u32, number as u32),
                 });
             }
         }
@@ -240,6 +290,13 @@ impl<'a> Plan<'a> {
         self.threads.insert(number, thread);
         number
     }
+}
+
+/// Events in the pages of a dump.
+fn events(dump: &Dump) -> u64 {
+    let slots = dump.sessions.iter().flat_map(|session| &session.slots);
+    let pages = slots.flat_map(|slot| &slot.pages);
+    pages.map(|page| page.summary.events).sum()
 }
 
 fn is_call(what: &What<'_>) -> bool {

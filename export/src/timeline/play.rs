@@ -4,11 +4,12 @@ use std::io;
 
 use ringmark_decoder::{Ended, SmallKeys, SpanPairs};
 
+use crate::timeline::by_thread::ByThread;
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, Items, What};
 use crate::timeline::lanes::NestedLanes;
 use crate::timeline::order::{Begin, Begins, Step, order};
-use crate::timeline::plan::{Counts, Plan, STRETCH};
+use crate::timeline::plan::{Counts, Plan};
 use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
 
 /// The lanes of one thread.
@@ -38,23 +39,17 @@ pub(crate) fn play<'a>(
 ) -> io::Result<Written> {
     let pairs = SpanPairs::new(plan.dump);
     let mut items = Items::new(&plan.cut, Some(pairs), plan.long.as_ref());
-    let mut player = Player {
-        plan,
-        viewer,
-        lanes: SmallKeys::default(),
-        steps: Vec::new(),
-        stretch: 0,
-        shown: Counts::default(),
-    };
+    let mut player = Player::new(plan, viewer);
     let (mut found, mut number) = (Vec::new(), 0);
-    let mut outputs = plan.dump.events();
+    let mut outputs = plan.dump.events_alone();
     loop {
-        let more = outputs.by_ref().take(STRETCH as usize);
         let before = number;
-        more.for_each(|output| {
+        while number < before + plan.stretch
+            && let Some(output) = outputs.next()
+        {
             items.take(&output, &mut found);
             number += 1;
-        });
+        }
         if number == before {
             break;
         }
@@ -94,46 +89,56 @@ struct Player<'p, 'a, V> {
     plan: &'p Plan<'a>,
     viewer: &'p mut V,
     lanes: SmallKeys<u32, Lanes>,
+    by_thread: ByThread,
+    pending: Vec<Begin<'a>>,
     steps: Vec<Step<'a>>,
     stretch: usize,
     shown: Counts,
 }
 
-impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
+impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
+    fn new(plan: &'p Plan<'a>, viewer: &'p mut V) -> Self {
+        Self {
+            plan,
+            viewer,
+            lanes: SmallKeys::default(),
+            by_thread: ByThread::default(),
+            pending: Vec::new(),
+            steps: Vec::new(),
+            stretch: 0,
+            shown: Counts::default(),
+        }
+    }
+
     /// Shows one stretch, thread by thread.
     fn stretch(&mut self, items: &[Item<'a>]) -> io::Result<()> {
         let (plan, stretch) = (self.plan, self.stretch);
         self.stretch += 1;
         let mut begins = plan.begins(stretch).to_vec();
         begins.sort_by_key(|begin| begin.thread);
-        let mut places: Vec<usize> = (0..items.len()).collect();
-        places.sort_by_key(|place| items[*place].thread);
-        let (mut places, mut begins) = (places.as_slice(), begins.as_slice());
-        let mut steps = std::mem::take(&mut self.steps);
-        loop {
-            let first = places.first().map(|place| items[*place].thread);
-            let Some(thread) = first
-                .into_iter()
-                .chain(begins.first().map(|b| b.thread))
-                .min()
-            else {
-                break;
-            };
-            let count = places.partition_point(|place| items[*place].thread <= thread);
-            let (own, others) = places.split_at(count);
-            let count = begins.partition_point(|begin| begin.thread <= thread);
+        let mut begins = begins.as_slice();
+        let mut by_thread = std::mem::take(&mut self.by_thread);
+        by_thread.fill(items, begins);
+        let (mut pending, mut steps) = (
+            std::mem::take(&mut self.pending),
+            std::mem::take(&mut self.steps),
+        );
+        let from_ns = plan.starts_at(stretch);
+        for thread in &by_thread.threads {
+            let count = begins.partition_point(|begin| begin.thread <= *thread);
             let (early, later) = begins.split_at(count);
-            (places, begins) = (others, later);
-            let is_here = |at_ns| plan.stretch_of(at_ns) >= stretch;
-            order(items, own, early, is_here, &mut steps);
+            begins = later;
+            let is_here = |at_ns| at_ns >= from_ns;
+            let own = by_thread.of(*thread);
+            order(items, own, early, is_here, (&mut pending, &mut steps));
             for step in &steps {
                 match step {
                     Step::Begin(begin) => self.begin(begin)?,
-                    Step::Item(place) => self.item(&items[*place])?,
+                    Step::Item(place) => self.item(&items[*place as usize])?,
                 }
             }
         }
-        self.steps = steps;
+        (self.by_thread, self.pending, self.steps) = (by_thread, pending, steps);
         Ok(())
     }
 
@@ -141,7 +146,7 @@ impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
         let lanes = self.lanes.entry(begin.thread).or_default();
         let row = match begin.what {
             Begins::Call(_, depth) => Row::Calls(depth / DEEPEST),
-            Begins::Span(Slice::Call(..)) => Row::TimedCalls(lanes.timed_calls.begin(begin.end)),
+            Begins::Timed(_) => Row::TimedCalls(lanes.timed_calls.begin(begin.end)),
             Begins::Span(_) | Begins::Open(..) => Row::Spans(lanes.spans.begin(begin.end)),
         };
         let place = Place {
@@ -149,13 +154,15 @@ impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
             row,
         };
         self.shown.slices += 1;
-        match &begin.what {
-            Begins::Call(slice, _) | Begins::Span(slice) => {
-                self.shown.calls += u64::from(matches!(slice, Slice::Call(..)));
-                self.viewer.begin(place, begin.at_ns, slice)
+        match begin.what {
+            Begins::Span(ty) => self.viewer.begin(place, begin.at_ns, &Slice::Span(ty)),
+            Begins::Call(function, _) | Begins::Timed(function) => {
+                self.shown.calls += 1;
+                let slice = Slice::Call(function, None);
+                self.viewer.begin(place, begin.at_ns, &slice)
             }
             Begins::Open(thread, number) => {
-                let span = &self.plan.open[*thread].spans[*number];
+                let span = &self.plan.open[thread as usize].spans[number as usize];
                 self.viewer.open(place, begin.at_ns, span)
             }
         }

@@ -202,6 +202,7 @@ pub const FLOORS: &[House<'_>] = &[
             "items",
             "order",
             "plan",
+            "by_thread",
             "play",
         ],
     ),
