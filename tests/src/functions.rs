@@ -111,12 +111,7 @@ pub fn calls(fixture: &Fixture, words: &str, dump: &Path) -> BTreeMap<String, u6
         let name = object["name"].as_str().expect("a name").to_owned();
         (name, object["count"].as_u64().expect("a number"))
     };
-    let mut calls = BTreeMap::new();
-    for (name, count) in functions.map(pair) {
-        // A profile has a row for each time that the function's module was loaded.
-        *calls.entry(name).or_default() += count;
-    }
-    calls
+    functions.map(pair).collect()
 }
 
 /// That a command ended so, with this text among its errors.
