@@ -104,6 +104,19 @@ def of_functions(all_rows):
         yield Bar("P12", f"{verb} answered, ms, command included", took and took / 1e6, 5)
 
 
+def of_programs(all_rows):
+    """F1 for whole programs: times of the whole command, and what was lost."""
+    rows = Rows(all_rows)
+    ours, rival = "ringmark record", "uftrace record -P ."
+    for name in ("lua", "sqlite3"):
+        for what, kind in (("ns", "wall time"), ("long_ns", "CPU time")):
+            yield Bar("F1", f"{name}, whole command: times faster than {rival}, {kind}",
+                      rows.ratio(name, rival, ours, what), 3, True, rows.reason(name, rival))
+        row = rows.rows.get((name, ours))
+        yield Bar("F1", f"{name}, whole command: lost in the worst round", row and row.lost, 0,
+                  False, rows.reason(name, ours))
+
+
 def of_events(all_rows):
     """P1, P2, P3 beside the rivals."""
     rows = Rows(all_rows)

@@ -91,6 +91,27 @@ def functions():
     return table(heads, lines)
 
 
+def programs():
+    """Whole commands: median seconds of wall and CPU time, and what uftrace takes of ours."""
+    kept = Records("programs")
+    of_both = [kept.of(name) for name in ("lua", "sqlite3")]
+    heads = ["", *(head for name in ("Lua", "SQLite") for head in (
+        f"{name}, wall s", "of Ringmark's", f"{name}, CPU s", "of Ringmark's", "lost"))]
+    lines = ([name, *(cell for rows in of_both for cell in whole(rows, name))]
+             for name in of_both[0])
+    return table(heads, lines)
+
+
+def whole(rows, name):
+    """The cells of one recorder of a program."""
+    row, ours = rows.get(name, {}), rows.get("ringmark record", {})
+    for figure in ("ns", "long_ns"):
+        value = median(row, figure)
+        yield short(value and value / 1e9)
+        yield faster(row, ours, figure)
+    yield account(row, "lost") if row else ""
+
+
 def off():
     rows = Records("functions").of("off")
     lines = ([name, short(median(row, "ns")), short(median(row, "program_ns"))]
@@ -238,7 +259,7 @@ def conditions():
     return table(["", *FACTS], lines, texts=len(FACTS) + 1)
 
 
-MAKERS = {maker.__name__: maker for maker in (functions, off, events, flight, reading, snapshots,
+MAKERS = {maker.__name__: maker for maker in (functions, programs, off, events, flight, reading, snapshots,
                                               killed, streams, misses, conditions)}
 
 

@@ -48,7 +48,9 @@ def zen(family, model):
     if family == 26:
         return " (Zen 5)"
     is_fourth = family == 25 and (0x10 <= model <= 0x1f or 0x60 <= model <= 0xaf)
-    return " (Zen 4)" if is_fourth else ""
+    if family == 25:
+        return " (Zen 4)" if is_fourth else " (Zen 3)"
+    return ""
 
 
 def conditions(tracers):
@@ -162,6 +164,14 @@ def times(head, figure="ns", scale=1):
     return head, lambda row: three(getattr(row, figure), scale)
 
 
+def whole(program):
+    """Of a command that records all functions of a program from start to end."""
+    return Table(f"{program}, all functions recorded from start to end: ms", [
+        times("wall: median (p10–p90)", scale=1e6), times("CPU of all processes", "long_ns", 1e6),
+        ("lost in the worst round", lambda row: number(row.lost)),
+        ("bytes of the file", lambda row: number(row.bytes))])
+
+
 CALLS = [("delivered", lambda row: number(row.delivered)),
          ("reported lost", lambda row: number(row.lost))]
 TABLES = {
@@ -172,6 +182,8 @@ TABLES = {
     "off": Table("Nothing on: ns per call, and ns per round of a program of small functions", [
         times("empty functions: median (p10–p90)"), times("program, round", "program_ns")],
         "Nothing on: ns per call of an empty function"),
+    "lua": whole("Lua"),
+    "sqlite3": whole("SQLite's shell"),
     "event": Table("One event with one u64, and a span of two such: ns", [
         times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
         times("span", "span_ns"), ("events", lambda row: number(row.emitted)), *CALLS,
