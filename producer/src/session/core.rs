@@ -1,7 +1,7 @@
 //! What belongs to a running session.
 
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ringmark_format::clock::Rate;
 use ringmark_format::counters::Cause;
@@ -26,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) half: u64,
     /// Device and number of the file.
     pub(crate) inode: (u64, u64),
+    /// A consumer announced itself before the session began, and was not seen yet.
+    pub(super) is_awaited: AtomicBool,
     /// When a thread that waits last asked whether it may: see [`WaitMarks`].
     pub(super) waits_asked_ns: AtomicU64,
 }

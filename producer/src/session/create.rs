@@ -4,12 +4,14 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use ringmark_format::Uuid;
 use ringmark_format::session::Clock;
 use ringmark_ring::session_dir::{self, DRAFT_ENDING, RING_FILE_ENDING};
-use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, guard, identity, mapping};
+use ringmark_ring::{
+    ClockSample, MapError, RingFile, all_lease, clean, clock, guard, identity, mapping,
+};
 use rustix::thread::futex::Timespec;
 
 use super::super::wiped::Wiped;
@@ -92,10 +94,18 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         cap: file_bytes,
         half: regions.end + memory::half(cap, u64::from(options.ring_bytes)),
         inode,
+        is_awaited: AtomicBool::new(is_announced(dir, &options)),
         options,
         waits_asked_ns: AtomicU64::new(0),
     };
     Ok((core, helper))
+}
+
+/// Whether a consumer has announced that it comes for this session. Asked where threads may wait for it.
+fn is_announced(dir: &Path, options: &Options) -> bool {
+    let mut tags = options.tags.iter();
+    !options.wait.is_zero()
+        && (all_lease::is_held(dir) || tags.any(|tag| all_lease::is_held_for(dir, tag)))
 }
 
 fn spawn_helper(options: &Options, notices: &mut Vec<String>) -> Option<Helper> {

@@ -5,6 +5,7 @@
 //! | rule | why |
 //! | --- | --- |
 //! | only while a consumer holds its lock, asked for at each stall and every 10 ms of it | a reader that is gone frees nothing |
+//! | or before that, if one announced itself before the session began | a recorder takes a moment to find a new session |
 //! | not in a process that consumes the session itself | it would wait for itself |
 //! | with no reservation under way in the thread, and in no signal handler | a handler would hold up what it interrupted |
 //! | not on the helper thread, in a fork, while a ring is looked for, once the process exits | others wait for these |
@@ -14,6 +15,8 @@
 //!
 //! A *stall* is the time from an event that finds its ring full until a page is released. The sleep is
 //! a system call without the C library: no cancellation point, and `errno` stays.
+
+use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
@@ -185,11 +188,13 @@ fn are_in_vain(core: &Core) -> bool {
     core.waits().are_in_vain(|| released(core))
 }
 
-/// Whether another process takes the session's pages now, and no wait is in vain in a session that
+/// Whether another process takes the session's pages now or has announced that it will, and no wait is in vain in a session that
 /// another copy of the library has in this process.
 fn ask_for_consumer(core: &Core, now: u64) -> Result<(), No> {
     let at = core.file.geometry().header.consumed_offset;
-    if !file_lock::is_held_by_other_file(core.file.file(), at) {
+    if file_lock::is_held_by_other_file(core.file.file(), at) {
+        core.is_awaited.store(false, Relaxed);
+    } else if !core.is_awaited.load(Relaxed) {
         return Err(No::UntilRead);
     }
     // The lock does not say whose it is. The answer is good for all threads for a while.

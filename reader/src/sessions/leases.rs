@@ -5,12 +5,13 @@
 //! directory's record of removals, and here reported as what this reader missed.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::removals::Removed;
-use ringmark_ring::all_lease::{self, AllLease};
+use ringmark_ring::all_lease::{self, AllLease, TagLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
 
@@ -60,6 +61,27 @@ impl Removals {
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.sessions == 0 && self.starts_refused == 0
+    }
+}
+
+/// Tells sessions that begin while it lives that a reader comes for them. With the option `wait` their
+/// threads wait for that reader from the first event on.
+#[derive(Debug)]
+pub struct Announcement {
+    _lease: TagLease,
+}
+
+impl Announcement {
+    /// Announces a reader of the sessions that carry this tag, `key=value`, in the session directory of
+    /// this user.
+    ///
+    /// # Errors
+    /// The directory cannot be made or opened, or does not take locks.
+    pub fn of_tag(tag: &str) -> io::Result<Self> {
+        let dir = session_dir::path();
+        session_dir::ensure(&dir).map_err(io::Error::other)?;
+        let lease = TagLease::take(&dir, tag)?;
+        Ok(Self { _lease: lease })
     }
 }
 

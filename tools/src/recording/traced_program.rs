@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 use ringmark_format::ending::Ending;
+use ringmark_reader::Announcement;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, wait,
@@ -34,6 +35,8 @@ pub(super) struct TracedProgram {
     forwarded: Option<i32>,
     /// The tag that its session and those of its descendants carry: `run=…`.
     pub(super) tag: String,
+    /// Tells these sessions that a recorder comes for them, before it has found them.
+    _announcement: Option<Announcement>,
 }
 
 impl TracedProgram {
@@ -52,6 +55,8 @@ impl TracedProgram {
             return Err(Failure::usage("no command after '--'"));
         };
         let tag = format!("run={}", random_uuid());
+        // Where it fails, the program may lose events before its session is found, and they are counted.
+        let announcement = Announcement::of_tag(&tag).ok();
         let name = program.to_string_lossy().into_owned();
         let mut command = Command::new(program);
         command
@@ -74,6 +79,7 @@ impl TracedProgram {
                 before,
                 forwarded: None,
                 tag,
+                _announcement: announcement,
             }),
             Err(error) => Err(not_started(&name, &error)),
         }
