@@ -165,7 +165,10 @@ impl Verification {
         for end in &self.endings {
             writeln!(lines, "ended: {end}")?;
         }
-        let complete = if self.complete { "yes" } else { "no" };
+        let complete = match self.complete {
+            true => "yes, each event is here or counted",
+            false => "no, there may be more events than these",
+        };
         writeln!(lines, "complete: {complete}")?;
         for damage in &self.damage {
             writeln!(lines, "damage: {damage}")?;

@@ -302,12 +302,12 @@ impl Args {
         for line in cover::lines(dump) {
             writeln!(out, "{line}")?;
         }
-        Ok(slowest::write(
-            &figures.slowest,
-            &source,
-            Style::detect(),
-            out,
-        )?)
+        slowest::write(&figures.slowest, &source, Style::detect(), out)?;
+        // They have no duration, so they are not among the slowest.
+        if let Some(line) = span_table::open_spans(figures) {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
     }
 
     fn print_json(

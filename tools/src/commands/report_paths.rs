@@ -6,7 +6,7 @@ use ringmark_decoder::{Dump, Filter, PathName, Paths};
 
 use crate::options::event_filter::no_name;
 use crate::options::rows::{LinesOption, SortBy};
-use crate::output::{Failure, Sink, Style};
+use crate::output::{Failure, Sink, Style, printable};
 use crate::tables::cover;
 use crate::tables::path_table::{self, Order};
 
@@ -66,12 +66,18 @@ impl PathOptions {
         }
         let mut table = match (&self.callers, &self.callees) {
             (Some(name), _) => {
-                let is_it = named(name, dump, paths)?;
-                path_table::flat(paths, paths.callers(is_it), order, shown.columns)
+                let found = paths.callers(named(name, dump, paths)?);
+                writeln!(
+                    out,
+                    "counts and times of '{}', by its caller",
+                    printable(name)
+                )?;
+                path_table::flat(paths, found, "CALLER", order, shown.columns)
             }
             (_, Some(name)) => {
-                let is_it = named(name, dump, paths)?;
-                path_table::flat(paths, paths.callees(is_it), order, shown.columns)
+                let found = paths.callees(named(name, dump, paths)?);
+                writeln!(out, "counts and times of what '{}' called", printable(name))?;
+                path_table::flat(paths, found, "CALLED", order, shown.columns)
             }
             (None, None) => path_table::tree(paths, order, shown.columns),
         };

@@ -92,13 +92,14 @@ pub(crate) fn tree(paths: &Paths, order: Order, columns: Option<usize>) -> Table
             place + 1
         });
     }
-    table(&rows, paths, columns)
+    table(&rows, "NAME", paths, columns)
 }
 
-/// Callers or callees, as [`Paths::callers`] gives them.
+/// Callers or callees, as [`Paths::callers`] gives them, below the heading `of`.
 pub(crate) fn flat(
     paths: &Paths,
     mut found: Vec<(Option<usize>, PathSums)>,
+    of: &'static str,
     order: Order,
     columns: Option<usize>,
 ) -> Table {
@@ -108,7 +109,7 @@ pub(crate) fn flat(
     });
     let rows = found.into_iter();
     let rows: Vec<_> = rows.map(|(name, sums)| row(paths, name, 0, sums)).collect();
-    table(&rows, paths, columns)
+    table(&rows, of, paths, columns)
 }
 
 fn row(paths: &Paths, name: Option<usize>, depth: usize, sums: PathSums) -> Row {
@@ -122,11 +123,11 @@ fn row(paths: &Paths, name: Option<usize>, depth: usize, sums: PathSums) -> Row 
     }
 }
 
-fn table(rows: &[Row], paths: &Paths, columns: Option<usize>) -> Table {
+fn table(rows: &[Row], of: &'static str, paths: &Paths, columns: Option<usize>) -> Table {
     let has_no_end = rows.iter().any(|row| row.sums.no_end > 0);
     let no_end = has_no_end.then_some(">NO END");
     let headings = [">COUNT"].into_iter().chain(no_end);
-    let headings = headings.chain([">TOTAL", ">SELF", ">MEAN", "NAME", "TARGET"]);
+    let headings = headings.chain([">TOTAL", ">SELF", ">MEAN", of, "TARGET"]);
     let mut table = Table::new(&headings.collect::<Vec<_>>());
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
     // Deeper ones stand below each other where there is no room.

@@ -55,7 +55,7 @@ pub(crate) fn as_json<'d>(slowest: &Slowest<'d>, source: &Source<'_>) -> Vec<Val
     slowest.spans().map(object).collect()
 }
 
-/// `since 2026-11-22T08:45:37.333152045Z in worker-1[815], busy 48.2 us, 3 polls`.
+/// `began 2026-11-22T08:45:37.333152045Z in worker-1[815], busy 48.2 us, 3 polls`.
 fn place(span: &Span<'_>) -> String {
     let end = &span.end;
     let mut thread = Vec::new();
@@ -66,7 +66,7 @@ fn place(span: &Span<'_>) -> String {
     escape::text(name, &mut thread);
     let thread = String::from_utf8_lossy(&thread);
     let mut text = format!(
-        "since {} in {thread}[{}]",
+        "began {} in {thread}[{}]",
         stamp(span.start_wall_ns()),
         end.tid()
     );

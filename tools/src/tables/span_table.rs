@@ -158,9 +158,15 @@ pub(crate) fn table(rows: &[SpanRow], figures: &Figures<'_>) -> Table {
         no_start: rows.iter().any(|row| row.no_start > 0),
         no_end: rows.iter().any(|row| row.no_end > 0),
     };
-    let mut table = Table::new(&columns.headings(&[
-        ">TOTAL", ">SELF", ">MEAN", ">P50", ">P99", ">MAX", "NAME", "TARGET",
-    ]));
+    let has = |of| rows.iter().any(|row| row.of == of);
+    let has_both = has("span") && has("function");
+    let headings = [
+        ">TOTAL", ">SELF", ">MEAN", ">P50", ">P99", ">MAX", "KIND", "NAME", "TARGET",
+    ];
+    let headings = headings
+        .into_iter()
+        .filter(|name| has_both || *name != "KIND");
+    let mut table = Table::new(&columns.headings(&headings.collect::<Vec<_>>()));
     let self_at = table.column(">SELF");
     for row in rows {
         let mut cells = columns.cells([row.count, row.no_start, row.no_end], row.times);
@@ -169,6 +175,7 @@ pub(crate) fn table(rows: &[SpanRow], figures: &Figures<'_>) -> Table {
         {
             "-".clone_into(cell);
         }
+        cells.extend(has_both.then(|| row.of.to_owned()));
         cells.extend([printable(&row.name), printable(&row.target)]);
         table.row(cells);
     }
@@ -192,14 +199,7 @@ fn notices(rows: &[SpanRow], figures: &Figures<'_>) -> Vec<String> {
     lines.extend(without_end(
         sum("function", |row| row.no_end) - entries_only,
     ));
-    let open = sum("span", |row| row.no_end);
-    if open > 0 {
-        let verb = if open == 1 { "has" } else { "have" };
-        let spans = counted(open, "span");
-        lines.push(format!(
-            "{spans} {verb} no end here: still open, or not recorded"
-        ));
-    }
+    lines.extend(open_spans(figures));
     let no_start = sum("function", |row| row.no_start) + sum("span", |row| row.no_start);
     if no_start > 0 {
         lines.push(format!("{} began before the first record", count(no_start)));
@@ -225,6 +225,14 @@ fn notices(rows: &[SpanRow], figures: &Figures<'_>) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The line about spans that have no duration, if there are any.
+pub(crate) fn open_spans(figures: &Figures<'_>) -> Option<String> {
+    let open = figures.spans.iter().map(|spans| spans.no_end).sum();
+    let verb = if open == 1 { "has" } else { "have" };
+    let spans = counted(open, "span");
+    (open > 0).then(|| format!("{spans} {verb} no end here: still open, or not recorded"))
 }
 
 /// The line about calls whose ends should have been recorded, if there are any.
