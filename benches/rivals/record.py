@@ -165,7 +165,7 @@ def times(head, figure="ns", scale=1):
 
 
 def whole(program):
-    """Of a command that records all functions of a program from start to end."""
+    """A command that records all functions of a program from start to end."""
     return Table(f"{program}, all functions recorded from start to end: ms", [
         times("wall: median (p10–p90)", scale=1e6), times("CPU of all processes", "long_ns", 1e6),
         ("lost in the worst round", lambda row: number(row.lost)),

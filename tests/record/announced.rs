@@ -72,7 +72,7 @@ fn a_recorder_of_all_that_comes_late_gets_all() {
     assert_eq!(recorded(&fixture).1, 0);
 }
 
-/// Of another tag, or of none.
+/// A recorder of another tag is announced.
 #[test]
 fn without_its_recorder_a_program_waits_for_none() {
     let fixture = Fixture::new("announced-not");
