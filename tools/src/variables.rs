@@ -32,7 +32,7 @@ const LONG: &[&str] = &[
 pub(crate) const COMPLETE: &str = "RINGMARK_COMPLETE";
 
 /// The variables that only tools read, each with the commands that use it.
-pub(crate) const TOOLS: [(Variable, &[&str]); 5] = [
+pub(crate) const TOOLS: [(Variable, &[&str]); 6] = [
     (
         Variable {
             name: "RINGMARK_LIB",
@@ -76,6 +76,14 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 5] = [
                 else. Scripts of `ringmark completions` set it.",
         },
         &["completions"],
+    ),
+    (
+        Variable {
+            name: "JOURNAL_STREAM",
+            default: "set by systemd",
+            effect: "If it names standard error, notices begin with a priority, as with `--log journal`.",
+        },
+        &["collect"],
     ),
 ];
 
