@@ -27,13 +27,17 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List what is stored by host and service
+    #[command(after_help = "Example: ringmark store ls /var/lib/ringmark")]
     Ls(Place),
     /// Show how much each host has stored, and what is free
+    #[command(after_help = "Example: ringmark store df /var/lib/ringmark")]
     Df(Place),
     /// Remove what a killed collector left: files that were never durable, indexes of segments that
     /// are gone
+    #[command(after_help = "Example: ringmark store gc /var/lib/ringmark")]
     Gc(Place),
     /// Remove all that a host sent
+    #[command(after_help = "Example: ringmark store rm /var/lib/ringmark --host web-1")]
     Rm(Remove),
 }
 
