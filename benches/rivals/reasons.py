@@ -25,4 +25,7 @@ REASONS = {
         "The burst writes twice as much cold memory as one without a pause. That this is the reason was not proved.",
     ("G4", "pause: C event, old page / fresh, pages of 1024 KiB"):
         "As above.",
+    **{("F1", f"{name}, whole command: lost in the worst round"):
+       "Another program had the recorder's core for longer than the rings of 8 MiB last. With `--wait 1s` 0 are lost."
+       for name in ("lua", "sqlite3")},
 }
