@@ -42,6 +42,7 @@ const LINES: [&str; 35] = [
     "cut a.rmk -o - --from 0s",
     "clean",
     "certs ca --help",
+    "store --help",
     "doctor",
     "completions bash",
     "man",
