@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,11 +69,23 @@ fn page((session, slot, number): Name, random: &mut Random) -> Vec<u8> {
     block
 }
 
+/// A streamer that was greeted. A socket that is there may not listen yet.
+async fn greeted(socket: &Path) -> ScriptedStreamer {
+    loop {
+        match ScriptedStreamer::greeted(socket, HOST).await {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            greeted => return greeted.expect("a greeting"),
+        }
+    }
+}
+
 /// Streams two sessions over each of two connections, schema and pages by turns, and a part again.
 async fn talk(socket: &Path, random: &mut Random, sent: &mut Sent) {
     let mut peers = Vec::new();
     for n in 0..2_u8 {
-        let mut peer = ScriptedStreamer::greeted(socket, HOST).await.unwrap();
+        let mut peer = greeted(socket).await;
         for uuid in [Uuid([2 * n + 1; 16]), Uuid([2 * n + 2; 16])] {
             peer.announce(uuid).await.unwrap();
             let _ = sent.sessions.insert(uuid, vec![0; 320]);

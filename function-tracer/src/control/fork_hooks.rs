@@ -12,6 +12,7 @@ use rustix::thread::{Timespec, nanosleep};
 
 use super::process_tracers::{Guard, try_lock};
 use crate::engine::with_engine;
+use crate::loader_watch;
 use crate::patch::Threads;
 use crate::record::profile_tables::forget;
 
@@ -39,6 +40,8 @@ pub(super) fn install(threads: Threads) {
 }
 
 extern "C" fn before() {
+    // The first touch of it takes the loader's lock, whose holder may wait for the thread that needs ours.
+    let _ = HELD.try_with(|_| ());
     for _ in 0..LOOKS_MAX {
         if let Some(guard) = try_lock() {
             // A thread that is ending has no thread-local memory, and forks without the lock.
@@ -57,6 +60,7 @@ extern "C" fn after() {
 /// Counts of the parent say nothing about the child.
 extern "C" fn after_in_child() {
     forget();
+    loader_watch::forget_unmapping();
     let _ = HELD.try_with(|held| {
         if let Some(tracers) = held.take().as_deref_mut().and_then(Option::as_mut) {
             tracers.begin_watch_anew();

@@ -33,12 +33,18 @@ pub(crate) enum Unwatched {
 pub(crate) struct LoaderWatch {
     /// `None`: it was not looked for.
     place: Option<Result<PatchedModule, Unwatched>>,
+    is_on: bool,
     /// Why it could not be switched when that was last tried.
     refused: Option<Unwatched>,
 }
 
 /// Attempts: another begins when the loader's list changed during one.
 const TRIES_MAX: usize = 100;
+
+/// Forgets an unmapping whose end is not seen in a forked child.
+pub(crate) fn forget_unmapping() {
+    stub::forget_unmapping();
+}
 
 impl LoaderWatch {
     /// Enables or disables the site.
@@ -52,6 +58,10 @@ impl LoaderWatch {
             Ok(PatchedModule::new(found.loader))
         };
         if let Ok(place) = self.place.get_or_insert_with(find) {
+            if on && !std::mem::replace(&mut self.is_on, on) {
+                stub::forget_unmapping();
+            }
+            self.is_on = on;
             self.refused = switch(place, on, threads).map(Unwatched::Refused);
         }
     }

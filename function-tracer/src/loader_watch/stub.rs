@@ -73,6 +73,11 @@ static UNMAPS: AtomicBool = AtomicBool::new(false);
 const CONSISTENT: u32 = 0;
 const DELETES: u32 = 2;
 
+/// Forgets an unmapping whose end was not seen, before the site is enabled, and in a forked child.
+pub(super) fn forget_unmapping() {
+    UNMAPS.store(false, Relaxed);
+}
+
 /// Sets where the loader says what it does, before the site is enabled.
 pub(super) fn set_state_at(address: u64) {
     STATE.store(address, Relaxed);

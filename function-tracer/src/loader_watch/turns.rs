@@ -1,5 +1,6 @@
-//! Turns of the helper thread that the loader's thread waits for. No lock is held: the loader's
-//! thread waits for a word, and the helper thread changes it.
+//! Turns of the helper thread that the loader's thread waits for. None of our locks is held: the
+//! loader's thread waits for a word, and the helper thread changes it. The loader's own lock is held:
+//! what needs it waits, too.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -55,7 +56,10 @@ fn is_ended_within(turn: u32, begin_ns: u64) -> bool {
             return false;
         }
         let _ = futex::wait(&ENDED, futex::Flags::PRIVATE, ended, Some(&AGAIN));
-        let _ = helper::wake();
+        // Without it no turn comes any more.
+        if !helper::wake() {
+            return false;
+        }
     }
 }
 
@@ -98,8 +102,8 @@ mod tests {
         take();
         assert!(from.elapsed() < Duration::from_millis(900));
         let turn = begin();
-        let waiter = thread::spawn(move || is_ended_within(turn, 30 * BEGIN_NS));
         end(turn);
+        let waiter = thread::spawn(move || is_ended_within(turn, 30 * BEGIN_NS));
         assert!(waiter.join().expect("it ends"), "it was ended");
         assert!(!is_ended_within(turn.wrapping_add(1), 1_000_000));
         assert!(!is_ended_within(turn.wrapping_add(1), 0), "at once");

@@ -59,7 +59,8 @@ pub(super) fn of_tables<'a, R: ReadRef<'a>>(
     tables: &[Range<u64>],
 ) -> Vec<Relocated> {
     let header = elf.elf_header();
-    if header.e_type(LittleEndian) != ET_DYN || relocates_code(elf) {
+    // Relocations are read for the tables alone: a large library has hundreds of thousands.
+    if tables.is_empty() || header.e_type(LittleEndian) != ET_DYN || relocates_code(elf) {
         return Vec::new();
     }
     let is_in_table = |at: u64| tables.iter().any(|table| table.contains(&at));

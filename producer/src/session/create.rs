@@ -105,6 +105,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
 fn is_announced(dir: &Path, options: &Options) -> bool {
     let mut tags = options.tags.iter();
     !options.wait.is_zero()
+        && !options.memfd
         && (all_lease::is_held(dir) || tags.any(|tag| all_lease::is_held_for(dir, tag)))
 }
 

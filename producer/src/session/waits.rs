@@ -194,7 +194,9 @@ fn ask_for_consumer(core: &Core, now: u64) -> Result<(), No> {
     let at = core.file.geometry().header.consumed_offset;
     if file_lock::is_held_by_other_file(core.file.file(), at) {
         core.is_awaited.store(false, Relaxed);
-    } else if !core.is_awaited.load(Relaxed) {
+    } else if !core.is_awaited.load(Relaxed) || released(core) != 0 {
+        // It was there, and is gone.
+        core.is_awaited.store(false, Relaxed);
         return Err(No::UntilRead);
     }
     // The lock does not say whose it is. The answer is good for all threads for a while.

@@ -106,6 +106,7 @@ fn record_until_end(
         }
     });
     display.clear();
+    traced.announce_no_more();
     let outcome = Outcome::of(&mut recorder, ended);
     let mut outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error));
     let status = wait(&mut traced, signals)?;

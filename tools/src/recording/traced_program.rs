@@ -36,7 +36,7 @@ pub(super) struct TracedProgram {
     /// The tag that its session and those of its descendants carry: `run=…`.
     pub(super) tag: String,
     /// Tells these sessions that a recorder comes for them, before it has found them.
-    _announcement: Option<Announcement>,
+    announcement: Option<Announcement>,
 }
 
 impl TracedProgram {
@@ -79,10 +79,15 @@ impl TracedProgram {
                 before,
                 forwarded: None,
                 tag,
-                _announcement: announcement,
+                announcement,
             }),
             Err(error) => Err(not_started(&name, &error)),
         }
+    }
+
+    /// Sessions that begin from now on are not recorded: their threads need not wait.
+    pub(super) fn announce_no_more(&mut self) {
+        self.announcement = None;
     }
 
     /// Its process id.
