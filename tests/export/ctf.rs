@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pictured::pages_removed;
+use pictured::programs::{record_axum, record_lua};
 use ringmark_decoder::{Event, FunctionUse, FunctionWords, Output, Value};
 use ringmark_format::schema::semantic;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -152,5 +153,20 @@ fn compare_cuts(fixture: &Fixture, whole: &Path) {
         std::fs::write(&path, pages_removed(&bytes, seed)).expect("a trace file");
         let (events, not_here) = compare(&path, &fixture.path("cut"));
         assert_eq!(events + not_here, made);
+    }
+}
+
+#[test]
+fn records_of_an_axum_server_and_of_lua_are_those_of_our_decoder() {
+    // Lua is compiled, and has a hundred thousand calls: more than a minute.
+    if !is_long() || !require_tools(&["babeltrace2"]) {
+        return;
+    }
+    let fixture = Fixture::new("export-ctf-programs");
+    let axum = fixture.path("axum.rmk");
+    let _ = record_axum(&fixture, &axum);
+    compare_cuts(&fixture, &axum);
+    if let Some(lua) = record_lua(&fixture) {
+        compare_cuts(&fixture, &lua);
     }
 }
