@@ -87,7 +87,13 @@ mod tests {
         let mut printer = Printer::start().unwrap();
         let (go, wait) = mpsc::channel::<()>();
         let (said, heard) = mpsc::channel();
-        printer.print(move || assert!(wait.recv().is_err()));
+        let (begun, has_begun) = mpsc::channel();
+        printer.print(move || {
+            begun.send(()).unwrap();
+            assert!(wait.recv().is_err());
+        });
+        // The printer's thread has taken it: from now on no line does.
+        has_begun.recv().unwrap();
         for n in 0..3 * WAITING_MAX {
             let said = said.clone();
             printer.print(move || said.send(n).unwrap());
