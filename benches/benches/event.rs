@@ -152,7 +152,8 @@ fn work(mut x: u64) -> u64 {
 }
 
 /// What the stack of open spans costs where nothing hides it: the clock is a constant. The same record,
-/// made by an event as a span was made before there was a stack, has none; the control has one bus lock more.
+/// made by an event as a span was made before there was a stack, has none; the control has one bus lock
+/// more.
 fn stack_without_clock() -> ! {
     let ring = start(Mode::Overwrite, Clock::None);
     let without = contestant("record of a span, no stack", |n| {
@@ -196,8 +197,8 @@ fn stack_without_clock() -> ! {
     stack_bars("no clock", "no stack, one lock add", all.into());
 }
 
-/// The same around work, with two clock readings, as in a busy program. Work hides one bus lock; the control has two, where a
-/// span begins and ends.
+/// The same around work, with two clock readings, as in a busy program. Work hides one bus lock; the
+/// control has two, where a span begins and ends.
 fn stack_beside_work() -> ! {
     let ring = start(Mode::Overwrite, Clock::Tsc);
     let without = contestant("record of a span, no stack", |n| {

@@ -14,7 +14,7 @@ use ringmark_format::session::Mode;
 use ringmark_reader::{
     Access, Destination, Dump, Durability, Ended, RecordOptions, Recorder, Selection, Session,
 };
-use ringmark_ring::all_lease::AllLease;
+use ringmark_ring::consumer_lease::AllLease;
 use ringmark_ring::{clean, identity};
 
 /// Pages of each ring: a session takes 3/16 of the cap, so seven exceed it.

@@ -85,7 +85,7 @@ pub use protocol::{
 };
 #[cfg(not(loom))]
 pub use system::{
-    all_lease, clean, clock, file_lock, guard, identity, mapping, own_maps, process_end, raw,
+    clean, clock, consumer_lease, file_lock, guard, identity, mapping, own_maps, process_end, raw,
     removals, ring_file, room, session_dir, small_file,
 };
 #[cfg(not(loom))]

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
-use ringmark_ring::all_lease::{AllLease, TagLease};
+use ringmark_ring::consumer_lease::{AllLease, TagLease};
 use ringmark_ring::session_dir;
 use ringmark_tests::fixture::{Fixture, stop_recorder};
 use ringmark_tests::functions::tool;

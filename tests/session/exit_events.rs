@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use ringmark_decoder::Dump;
-use ringmark_ring::all_lease;
+use ringmark_ring::consumer_lease;
 use ringmark_tests::collecting::Collecting;
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
@@ -125,7 +125,7 @@ fn a_program_that_emits_in_its_exit_only_is_recorded_beside_all_others() {
         let recorder = tool(&fixture, &["record", "--all", "-o"], &dump);
         let dir = fixture.sessions();
         wait_until(SOON, "a recorder of all", || {
-            all_lease::is_held(&dir).then_some(())
+            consumer_lease::is_held(&dir).then_some(())
         });
         let mut emitted = 0;
         for _ in 0..5 {

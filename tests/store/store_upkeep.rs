@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use ringmark_format::Uuid;
 use ringmark_tests::collecting::{Collecting, segments};
 use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
 use ringmark_tests::{ringmark, run};
+use serde_json::Value;
 
 /// Two sessions of each of two hosts, stored; whatever else lies there.
 fn stored(fixture: &Fixture) -> PathBuf {
@@ -88,6 +90,41 @@ fn what_a_host_sent_is_removed_and_nothing_else() {
     assert!(!store(&["ls"], &dir, 0).contains("web-1"));
     let none = store(&["rm", "--host", "web-1"], &dir, 4);
     assert!(none.contains("found nothing of host web-1"), "{none}");
+}
+
+#[test]
+fn objects_say_the_same_as_the_tables() {
+    let fixture = Fixture::new("upkeep-json");
+    let dir = stored(&fixture);
+    let objects = |arguments: &[&str]| checked(&store(arguments, &dir, 0));
+    let listed = objects(&["ls", "--json"]);
+    let hosts: Vec<_> = listed.iter().map(|line| &line["host"]).collect();
+    assert_eq!(hosts, ["web-1", "web-2"]);
+    assert!(
+        listed
+            .iter()
+            .all(|line| line["sessions"] == 2 && line["segments"] == 2)
+    );
+    let sizes = objects(&["df", "--json"]);
+    let (space, sizes) = sizes.split_last().expect("a last line");
+    let sum = |lines: &[Value]| {
+        lines
+            .iter()
+            .map(|line| line["bytes"].as_u64())
+            .sum::<Option<u64>>()
+    };
+    assert_eq!(
+        (space["bytes"].as_u64(), sum(sizes)),
+        (sum(&listed), sum(&listed))
+    );
+    assert!(sizes.iter().all(|line| line["service"].is_null()));
+    let removed = objects(&["rm", "--host", "web-1", "--json"]);
+    assert_eq!(
+        (removed.len(), &removed[0]["kind"]),
+        (1, &"removed_files".into())
+    );
+    assert_eq!(objects(&["ls", "--json"])[..], listed[1..]);
+    assert_eq!(objects(&["gc", "--json"])[0]["files"], 0);
 }
 
 #[test]

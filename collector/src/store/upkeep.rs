@@ -77,6 +77,32 @@ pub fn usage(root: &Path) -> Result<Vec<Usage>, StoreError> {
     Ok(found.into_values().collect())
 }
 
+/// The sums over the services of each host, which stay unnamed; the largest host first.
+#[must_use]
+pub fn by_host(usages: Vec<Usage>) -> Vec<Usage> {
+    let mut hosts: BTreeMap<String, Usage> = BTreeMap::new();
+    for usage in usages {
+        let service = String::new();
+        match hosts.get_mut(&usage.host) {
+            Some(host) => host.add(usage),
+            None => drop(hosts.insert(usage.host.clone(), Usage { service, ..usage })),
+        }
+    }
+    let mut hosts: Vec<_> = hosts.into_values().collect();
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.bytes));
+    hosts
+}
+
+impl Usage {
+    fn add(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.first_day = std::mem::take(&mut self.first_day).min(other.first_day);
+        self.last_day = std::mem::take(&mut self.last_day).max(other.last_day);
+    }
+}
+
 /// Bytes that are free on a store's file system.
 ///
 /// # Errors

@@ -52,13 +52,17 @@ impl LoaderWatch {
         if self.place.is_none() && !on {
             return;
         }
+        if on && matches!(self.place, Some(Err(_))) {
+            // What was in the way may be gone: a debugger, or a list that changed just then.
+            self.place = None;
+        }
         let find = || {
             let found = rendezvous::find()?;
             stub::set_state_at(found.state_at);
             Ok(PatchedModule::new(found.loader))
         };
         if let Ok(place) = self.place.get_or_insert_with(find) {
-            if on && !std::mem::replace(&mut self.is_on, on) {
+            if on && !self.is_on {
                 stub::forget_unmapping();
             }
             self.is_on = on;

@@ -52,8 +52,9 @@ fn relr(words: &[u8], mut at: impl FnMut(u64)) {
     }
 }
 
-/// The relocated words in `tables`, which are addresses in the file; sorted. None for a file whose code is relocated, too: the loader
-/// changes the protection of its pages then, so nothing must be done to it before.
+/// The relocated words in `tables`, which are addresses in the file; sorted. None for a file whose code
+/// is relocated, too: the loader changes the protection of its pages then, so nothing must be done to
+/// it before.
 pub(super) fn of_tables<'a, R: ReadRef<'a>>(
     elf: &ElfFile64<'a, LittleEndian, R>,
     tables: &[Range<u64>],

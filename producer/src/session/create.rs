@@ -10,7 +10,7 @@ use ringmark_format::Uuid;
 use ringmark_format::session::Clock;
 use ringmark_ring::session_dir::{self, DRAFT_ENDING, RING_FILE_ENDING};
 use ringmark_ring::{
-    ClockSample, MapError, RingFile, all_lease, clean, clock, guard, identity, mapping,
+    ClockSample, MapError, RingFile, clean, clock, consumer_lease, guard, identity, mapping,
 };
 use rustix::thread::futex::Timespec;
 
@@ -106,7 +106,7 @@ fn is_announced(dir: &Path, options: &Options) -> bool {
     let mut tags = options.tags.iter();
     !options.wait.is_zero()
         && !options.memfd
-        && (all_lease::is_held(dir) || tags.any(|tag| all_lease::is_held_for(dir, tag)))
+        && (consumer_lease::is_held(dir) || tags.any(|tag| consumer_lease::is_held_for(dir, tag)))
 }
 
 fn spawn_helper(options: &Options, notices: &mut Vec<String>) -> Option<Helper> {

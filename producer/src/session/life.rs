@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ringmark_format::Uuid;
 use ringmark_format::session::{Clock, Mode, SessionState, exit_status, phase};
-use ringmark_ring::all_lease;
+use ringmark_ring::consumer_lease;
 use ringmark_ring::control_lock::ControlLock;
 
 use super::control::Helper;
@@ -207,7 +207,10 @@ fn is_done_with(core: &Core, was_closed: bool) -> bool {
 
 /// Whether a consumer of all sessions comes for this one, and removes it.
 fn is_awaited(core: &Core) -> bool {
-    core.file.path().parent().is_some_and(all_lease::is_held)
+    core.file
+        .path()
+        .parent()
+        .is_some_and(consumer_lease::is_held)
 }
 
 /// Whether a reader has everything, and there is no loss that only this file could tell of.

@@ -188,14 +188,14 @@ fn are_in_vain(core: &Core) -> bool {
     core.waits().are_in_vain(|| released(core))
 }
 
-/// Whether another process takes the session's pages now or has announced that it will, and no wait is in vain in a session that
-/// another copy of the library has in this process.
+/// Whether another process takes the session's pages now, or has announced that it will, and no wait is
+/// in vain in a session that another copy of the library has in this process.
 fn ask_for_consumer(core: &Core, now: u64) -> Result<(), No> {
     let at = core.file.geometry().header.consumed_offset;
     if file_lock::is_held_by_other_file(core.file.file(), at) {
         core.is_awaited.store(false, Relaxed);
     } else if !core.is_awaited.load(Relaxed) || released(core) != 0 {
-        // It was there, and is gone.
+        // None was announced, or it came and is gone.
         core.is_awaited.store(false, Relaxed);
         return Err(No::UntilRead);
     }

@@ -85,7 +85,8 @@ keys! {
         options.warm = value.parse().map_err(|_| wrong("warm", value, "a number"))?;
     /// How long a thread may wait for room in a full ring instead of losing its event: `ringmark run
     /// --wait 1s` sets it. With `mode=discard` only. No thread waits unless a reader takes the
-    /// session's pages, or has announced that it will; [DESIGN.md](../../DESIGN.md) says when else none does.
+    /// session's pages, or has announced that it will; [DESIGN.md](../../DESIGN.md) says when else
+    /// none does.
     "wait" = "off", "`off`, or a time with its unit: 1ms to 10s": options.wait = parse_wait(value)?;
     /// Whether a forked child gets a session of its own at its first event.
     "fork" = "on", "a switch": options.fork = match parse_switch("fork", value)? {

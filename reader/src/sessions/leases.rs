@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::removals::Removed;
-use ringmark_ring::all_lease::{self, AllLease, TagLease};
+use ringmark_ring::consumer_lease::{self, AllLease, TagLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
 
@@ -209,7 +209,7 @@ impl Leases {
 
 /// Whether no reader of all sessions has a lease on the directory of this file.
 pub(crate) fn is_left_alone(ring_file: &Path) -> bool {
-    !ring_file.parent().is_some_and(all_lease::is_held)
+    !ring_file.parent().is_some_and(consumer_lease::is_held)
 }
 
 fn id_of(dir: &Path) -> Option<FileId> {

@@ -47,7 +47,7 @@ use crate::system::remains::Remains;
 use crate::system::removals::{NoRemover, Remover};
 use crate::system::ring_file::Geometry;
 use crate::system::session_dir::{self, OpenFor, RING_FILE_ENDING};
-use crate::system::{all_lease, clock, file_lock};
+use crate::system::{clock, consumer_lease, file_lock};
 
 /// Bytes that the dead sessions of one user may keep in a session directory when no consumer comes
 /// for them: 64 MiB. A quarter of the file system, where that is less.
@@ -304,7 +304,7 @@ impl Room {
 ///
 /// It looks closer only if the files would exceed the cap together with it, so that the dead stay
 /// under the cap when it dies, too. Then:
-/// - without a lease ([`crate::system::all_lease`]), the oldest go until half of the cap is free;
+/// - without a lease ([`crate::system::consumer_lease`]), the oldest go until half of the cap is free;
 /// - with one, those in which nothing is left to read go likewise, and others only if less than
 ///   half of the file system is free, and no more of them than it takes.
 ///
@@ -313,7 +313,7 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
     files.iter().for_each(|path| remove_leftover(path));
     let room = Room::of(dir);
-    let is_held = all_lease::is_held(dir);
+    let is_held = consumer_lease::is_held(dir);
     let total = || files.iter().map(|path| allocated(path)).sum::<u64>();
     let cap = room.cap();
     if total().saturating_add(own_bytes.min(cap / 4)) <= cap {

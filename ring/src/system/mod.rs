@@ -17,7 +17,7 @@
 //!   it, [`identity`] says whether its process lives, [`process_end`] how it ended; [`room`] is how much
 //!   memory it may take.
 //! - The dead: `remains` counts what was left unread, [`removals`] keeps the record of it,
-//!   [`all_lease`] tells that a consumer comes for all sessions, [`clean`] removes.
+//!   [`consumer_lease`] tells that a consumer comes, [`clean`] removes.
 //!
 //! # Life of a session's file
 //!
@@ -45,9 +45,9 @@
 //! copy. A process is identified by more than its pid, and every number from a file is bounded
 //! before use.
 
-pub mod all_lease;
 pub mod clean;
 pub mod clock;
+pub mod consumer_lease;
 pub mod file_lock;
 pub mod guard;
 pub mod identity;

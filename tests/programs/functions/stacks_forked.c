@@ -1,6 +1,7 @@
 /* Forks on a coroutine while other threads allocate, begin and end: stacks_forked ROUNDS. The child goes
    on on that coroutine, and runs one of its own. With a second word it takes a mutex that another
    thread may hold at the fork, which hangs in any program. */
+#include "switch_stacks.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,25 +20,6 @@ typedef struct coroutine {
     long value;
     int done;
 } coroutine;
-
-// Saves what a function must preserve, and goes on at the other stack.
-void switch_stacks(void **from, void *to);
-void first_frame(void);
-__asm__(".text\n"
-        ".type switch_stacks,@function\n"
-        "switch_stacks:\n"
-        "push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
-        "mov %rsp, (%rdi)\n"
-        "mov %rsi, %rsp\n"
-        "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n"
-        "ret\n"
-        ".size switch_stacks,.-switch_stacks\n"
-        ".type first_frame,@function\n"
-        "first_frame:\n"
-        "mov %rbx, %rdi\n"
-        "call *%r12\n"
-        "ud2\n"
-        ".size first_frame,.-first_frame\n");
 
 static volatile int is_over;
 static int takes_mutex;

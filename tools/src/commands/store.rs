@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ringmark_collector::store::StoreError;
 use ringmark_collector::store::upkeep::{self, IdleStore, Removed, Usage};
+use serde_json::{Value, json};
 
+use crate::output::json::{Head, Line, NewJsonOption, object};
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
 
@@ -18,10 +20,13 @@ verify DIR' checks what is stored.
 
 Examples:
   ringmark store ls /var/lib/ringmark
+  ringmark store ls /var/lib/ringmark --json
   ringmark store rm /var/lib/ringmark --host web-1")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -59,14 +64,15 @@ struct Remove {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let json = self.json.is_on();
         match self.action {
-            Action::Ls(Place { dir }) => list(&dir),
-            Action::Df(Place { dir }) => show_sizes(&dir),
+            Action::Ls(Place { dir }) => list(&dir, json),
+            Action::Df(Place { dir }) => show_sizes(&dir, json),
             Action::Gc(Place { dir }) => {
                 let cleared = idle(&dir)?.clear().map_err(failed)?;
-                report(cleared)
+                report(cleared, json)
             }
-            Action::Rm(Remove { place, host }) => remove(&place.dir, &host),
+            Action::Rm(Remove { place, host }) => remove(&place.dir, &host, json),
         }
     }
 }
@@ -79,7 +85,11 @@ fn idle(dir: &Path) -> Result<IdleStore, Failure> {
     IdleStore::take(dir).map_err(failed)
 }
 
-fn list(dir: &Path) -> anyhow::Result<Exit> {
+fn list(dir: &Path, json: bool) -> anyhow::Result<Exit> {
+    let found = upkeep::usage(dir).map_err(failed)?;
+    if json {
+        return print_objects(found.iter().map(stored));
+    }
     let headings = [
         "HOST",
         "SERVICE",
@@ -90,7 +100,7 @@ fn list(dir: &Path) -> anyhow::Result<Exit> {
         "LAST DAY",
     ];
     let mut table = Table::new(&headings);
-    for usage in upkeep::usage(dir).map_err(failed)? {
+    for usage in found {
         table.row(vec![
             printable(&usage.host),
             printable(&usage.service),
@@ -104,19 +114,15 @@ fn list(dir: &Path) -> anyhow::Result<Exit> {
     print(&table)
 }
 
-fn show_sizes(dir: &Path) -> anyhow::Result<Exit> {
-    let mut hosts: Vec<Usage> = Vec::new();
-    for usage in upkeep::usage(dir).map_err(failed)? {
-        match hosts.last_mut().filter(|last| last.host == usage.host) {
-            Some(host) => {
-                host.segments += usage.segments;
-                host.bytes += usage.bytes;
-            }
-            None => hosts.push(usage),
-        }
-    }
-    hosts.sort_by_key(|host| std::cmp::Reverse(host.bytes));
+fn show_sizes(dir: &Path, json: bool) -> anyhow::Result<Exit> {
+    let hosts = upkeep::by_host(upkeep::usage(dir).map_err(failed)?);
     let all: u64 = hosts.iter().map(|host| host.bytes).sum();
+    let free = upkeep::free_bytes(dir)?;
+    if json {
+        let space = json!({"bytes": all, "free_bytes": free});
+        let space = object("store_space", &Head::default(), space);
+        return print_objects(hosts.iter().map(stored).chain([space]));
+    }
     let mut table = Table::new(&["HOST", ">SEGMENTS", ">SIZE", ">PART"]);
     for host in &hosts {
         let part = host.bytes * 100 / all.max(1);
@@ -127,9 +133,34 @@ fn show_sizes(dir: &Path) -> anyhow::Result<Exit> {
             format!("{part} %"),
         ]);
     }
-    let free = upkeep::free_bytes(dir)?;
     table.foot([format!("{} stored, {} free", size(all), size(free))]);
     print(&table)
+}
+
+/// What is stored of a service, or of a host where that is not named.
+fn stored(usage: &Usage) -> Value {
+    let head = Head {
+        host: Some(usage.host.clone()),
+        service: Some(usage.service.clone()).filter(|service| !service.is_empty()),
+        ..Head::default()
+    };
+    let fields = json!({
+        "sessions": usage.sessions,
+        "segments": usage.segments,
+        "bytes": usage.bytes,
+        "first_day": usage.first_day,
+        "last_day": usage.last_day,
+    });
+    object("stored", &head, fields)
+}
+
+fn print_objects(objects: impl Iterator<Item = Value>) -> anyhow::Result<Exit> {
+    let mut out = Sink::direct();
+    for object in objects {
+        writeln!(out, "{}", Line(object))?;
+    }
+    out.finish()?;
+    Ok(Exit::FINE)
 }
 
 fn print(table: &Table) -> anyhow::Result<Exit> {
@@ -139,7 +170,7 @@ fn print(table: &Table) -> anyhow::Result<Exit> {
     Ok(Exit::FINE)
 }
 
-fn remove(dir: &Path, host: &str) -> anyhow::Result<Exit> {
+fn remove(dir: &Path, host: &str, json: bool) -> anyhow::Result<Exit> {
     let removed = idle(dir)?.remove_host(host).map_err(failed)?;
     if removed.files == 0 {
         let text = format!(
@@ -149,10 +180,14 @@ fn remove(dir: &Path, host: &str) -> anyhow::Result<Exit> {
         );
         return Err(Failure::no_target(text).into());
     }
-    report(removed)
+    report(removed, json)
 }
 
-fn report(Removed { files, bytes }: Removed) -> anyhow::Result<Exit> {
+fn report(Removed { files, bytes }: Removed, json: bool) -> anyhow::Result<Exit> {
+    if json {
+        let fields = json!({"files": files, "bytes": bytes});
+        return print_objects([object("removed_files", &Head::default(), fields)].into_iter());
+    }
     let mut out = Sink::direct();
     writeln!(out, "{} removed, {}", counted(files, "file"), size(bytes))?;
     out.finish()?;
