@@ -1,5 +1,7 @@
 //! Documents that must exist, and links that must lead somewhere.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 use super::sources::Source;
@@ -18,7 +20,7 @@ pub fn missing(sources: &[Source], names: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Relative links of a Markdown file that lead nowhere.
+/// Relative links of a Markdown file that lead to no file, or to no heading of one.
 #[must_use]
 pub fn dead_links(root: &Path, source: &Source) -> Vec<String> {
     let dir = root.join(&source.path);
@@ -28,10 +30,64 @@ pub fn dead_links(root: &Path, source: &Source) -> Vec<String> {
         .split("](")
         .skip(1)
         .filter_map(|part| part.split(')').next());
-    let local = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
-    let paths = local.map(|link| link.split('#').next().unwrap_or_default());
-    let dead = paths.filter(|path| !dir.join(path).exists());
-    dead.map(|path| format!("{}: link to {path}, which is not there", source.path))
+    let local = links.filter(|link| !link.contains("://"));
+    let dead = local.filter_map(|link| {
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        dead(dir, &source.text, path, anchor)
+            .then(|| format!("{}: link to {link}, which is not there", source.path))
+    });
+    dead.collect()
+}
+
+/// Whether a link from a text in `dir` leads nowhere.
+fn dead(dir: &Path, text: &str, path: &str, anchor: &str) -> bool {
+    let target = dir.join(path);
+    match anchor {
+        "" => !target.exists(),
+        _ if path.is_empty() => !anchors(text).contains(anchor),
+        _ => !fs::read_to_string(target).is_ok_and(|text| anchors(&text).contains(anchor)),
+    }
+}
+
+/// What links can name in a Markdown text: its headings, as GitHub and mdBook make names of them, and `id="…"`.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        let ids = line.split(" id=\"").skip(1);
+        found.extend(ids.filter_map(|id| Some(id.split('"').next()?.to_owned())));
+        if line.starts_with('#') && !in_code {
+            let name = anchor(line.trim_start_matches('#').trim());
+            let again = (1..).map(|number| format!("{name}-{number}"));
+            let mut names = std::iter::once(name.clone()).chain(again);
+            found.extend(names.find(|name| !found.contains(name)));
+        }
+    }
+    found
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    let name = heading.chars().filter(kept).collect::<String>();
+    name.to_lowercase().replace(' ', "-")
+}
+
+/// Pages next to a book's summary that it does not list, or not once.
+#[must_use]
+pub fn unlisted(sources: &[Source], summary: &Source) -> Vec<String> {
+    let (dir, _) = summary.path.rsplit_once('/').unwrap_or_default();
+    let pages = sources.iter().filter_map(|source| {
+        let name = source.path.strip_prefix(dir)?.strip_prefix('/')?;
+        (name.ends_with(".md") && name != "SUMMARY.md").then_some(name)
+    });
+    let counts = pages.map(|name| {
+        let listed = summary.text.matches(&format!("]({name})")).count();
+        (name, listed)
+    });
+    let wrong = counts.filter(|(_, listed)| *listed != 1);
+    wrong
+        .map(|(name, listed)| format!("{}: lists {name} {listed} times", summary.path))
         .collect()
 }
 
@@ -80,9 +136,44 @@ mod tests {
 
     #[test]
     fn a_dead_link_is_found() {
-        let text = "[a](Cargo.toml) [b](https://example.org) [c](#x) [d](no/such.md#part)";
+        let text = "# The x, `y`\n[a](Cargo.toml) [b](https://example.org) [c](#the-x-y) [d](no/such.md#part) [e](#z)";
         let found = dead_links(&workspace_root(), &Source::new("README.md", text));
-        assert_eq!(found, ["README.md: link to no/such.md, which is not there"]);
+        assert_eq!(
+            found,
+            [
+                "README.md: link to no/such.md#part, which is not there",
+                "README.md: link to #z, which is not there"
+            ]
+        );
+        let text = "[a](../README.md#ringmark) [b](../README.md#no-such-part)";
+        let found = dead_links(&workspace_root(), &Source::new("docs/a.md", text));
+        assert_eq!(
+            found,
+            ["docs/a.md: link to ../README.md#no-such-part, which is not there"]
+        );
+    }
+
+    #[test]
+    fn headings_are_named_as_browsers_find_them() {
+        let text = "# A b: `c-d`\n## A b c-d\n```sh\n# none\n```\n<a id=\"e\"></a>";
+        let names: Vec<_> = anchors(text).into_iter().collect();
+        assert_eq!(names, ["a-b-c-d", "a-b-c-d-1", "e"]);
+    }
+
+    #[test]
+    fn a_page_that_no_reader_finds_is_found() {
+        let summary = Source::new(
+            "docs/src/SUMMARY.md",
+            "- [A](a.md)\n- [B](b.md)\n- [B](b.md)",
+        );
+        let pages = ["a", "b", "c"].map(|name| Source::new(&format!("docs/src/{name}.md"), "text"));
+        assert_eq!(
+            unlisted(&pages, &summary),
+            [
+                "docs/src/SUMMARY.md: lists b.md 2 times",
+                "docs/src/SUMMARY.md: lists c.md 0 times"
+            ]
+        );
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod sentences;
 pub mod sources;
 pub mod targets;
 pub mod traced;
+pub mod troubleshooting;
 pub mod unsafety;
 pub mod words;
 

@@ -306,8 +306,16 @@ pub const USER_DOCUMENTS: &[&str] = &[
     "format-spec/JSON.md",
 ];
 
-/// Those whose sentences are short: what a new user reads first. The rest has tables of facts.
-pub const SHORT_SENTENCES: &[&str] = &["README.md", "docs/src/", "examples/"];
+/// Those whose sentences are short: what users read. The details of promises are tables of facts.
+pub const SHORT_SENTENCES: &[&str] = &[
+    "CHANGELOG.md",
+    "PERFORMANCE.md",
+    "PROMISES.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/src/",
+    "examples/",
+];
 
 /// Name, paths, and how many lines of documentation each line of code has at least.
 pub const EXPLAINED: &[(&str, &[&str], f64)] = &[

@@ -15,7 +15,8 @@ use ringmark_style::lists::{
 };
 use ringmark_style::{
     Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
-    platforms, promises, read_sources, sentences, targets, traced, unsafety, words, workspace_root,
+    platforms, promises, read_sources, sentences, targets, traced, troubleshooting, unsafety,
+    words, workspace_root,
 };
 
 #[test]
@@ -207,7 +208,18 @@ fn documents_exist_and_their_links_lead_somewhere() {
     let mut findings = docs::missing(sources, DOCUMENTS);
     let markdown = sources.iter().filter(|source| source.path.ends_with(".md"));
     findings.extend(markdown.flat_map(|source| docs::dead_links(&workspace_root(), source)));
+    findings.extend(docs::unlisted(
+        sources,
+        find(sources, "docs/src/SUMMARY.md"),
+    ));
     report(findings);
+}
+
+#[test]
+fn messages_that_are_explained_are_printed() {
+    let page = find(sources(), "docs/src/troubleshooting.md");
+    let product: Vec<_> = product().collect();
+    report(troubleshooting::check(page, &product));
 }
 
 #[test]
