@@ -36,7 +36,7 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 6] = [
     (
         Variable {
             name: "RINGMARK_LIB",
-            default: "`../lib/ringmark/` and the directory of `ringmark`",
+            default: "`../lib/ringmark/`, `../lib/ringmark/release/` and the directory of `ringmark`",
             effect: "Path of `libringmark_functions.so`, or of its directory.",
         },
         &["run", "record", "trace", "doctor"],

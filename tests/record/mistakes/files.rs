@@ -110,7 +110,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
     command
         .args(words.split(' '))
         .env("RINGMARK_LIB", "/nowhere");
-    let said = ["is not there", "./install PREFIX"];
+    let said = ["is not there", "RINGMARK_LIB names them: correct it"];
     let mistake = Mistake {
         words: &words,
         code: 4,

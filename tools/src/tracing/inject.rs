@@ -10,7 +10,7 @@ use ringmark_function_tracer::sites::{Headers, in_file};
 use ringmark_reader::notes::OffNote;
 use ringmark_reader::{Access, ReaderError, Session, find, notes};
 
-use super::preload;
+use super::library;
 use super::requests::knows_tracers;
 use super::untraceable::{NO_SITES, no_sites};
 use crate::output::{Failure, note, printable};
@@ -33,7 +33,7 @@ pub(crate) fn load(pid: u32, settings: &CStr, needs_memfd: bool) -> Result<(), F
     }
     let begun = SystemTime::now() - CLOCK_STEP;
     require_sites(pid)?;
-    let library = preload::library()?;
+    let library = library::library()?;
     let options = Options {
         call: Some((c"ringmark_functions_start", settings)),
         needs_memfd,
@@ -83,7 +83,7 @@ pub(crate) fn is_starting(pid: u32) -> bool {
 /// Whether the function tracer is loaded.
 pub(crate) fn is_loaded(pid: u32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
-    maps.is_ok_and(|maps| maps.contains(preload::LIBRARY))
+    maps.is_ok_and(|maps| maps.contains(library::LIBRARY))
 }
 
 /// Checks that the process has loaded an object whose functions can be traced. A process without

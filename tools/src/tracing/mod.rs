@@ -4,6 +4,7 @@
 pub(crate) mod budget;
 pub(crate) mod inject;
 pub(crate) mod lease;
+pub(crate) mod library;
 pub(crate) mod mounts;
 pub(crate) mod one_tracer;
 pub(crate) mod options;

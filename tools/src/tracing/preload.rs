@@ -8,13 +8,11 @@ use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::sites::{Headers, in_file};
 use rustix::process::{getegid, geteuid};
 
+use super::library::library;
 use super::options::{CallDetail, FunctionNames};
 use super::triggers::Triggers;
 use super::untraceable::no_sites;
 use crate::output::{Failure, note};
-
-/// File name of the shared object.
-pub(crate) const LIBRARY: &str = "libringmark_functions.so";
 
 /// What a program is started with to have its functions traced.
 #[derive(Debug)]
@@ -104,39 +102,6 @@ impl Wanted<'_> {
         lines.extend(self.options.detail.lines());
         lines
     }
-}
-
-/// Finds the shared object.
-///
-/// # Errors
-/// It is not there: where it was looked for.
-pub(crate) fn library() -> Result<PathBuf, Failure> {
-    let mut looked = Vec::new();
-    if let Some(given) = std::env::var_os("RINGMARK_LIB").filter(|path| !path.is_empty()) {
-        let given = PathBuf::from(given);
-        looked.push(given.join(LIBRARY));
-        looked.push(given);
-    } else if let Some(own) = std::env::current_exe()
-        .ok()
-        .as_deref()
-        .and_then(Path::parent)
-    {
-        looked.push(own.join("../lib/ringmark").join(LIBRARY));
-        looked.push(own.join(LIBRARY));
-    }
-    if let Some(found) = looked.iter().find(|path| path.is_file()) {
-        return std::fs::canonicalize(found)
-            .map_err(|error| Failure::no_target(format!("{}: {error}", found.display())));
-    }
-    let looked: Vec<_> = looked
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    Err(Failure::no_target(format!(
-        "{LIBRARY} is not there, looked for {}; RINGMARK_LIB says where else it may be. \
-         './install PREFIX' in Ringmark's source installs it with the command",
-        looked.join(", ")
-    )))
 }
 
 impl Preload {

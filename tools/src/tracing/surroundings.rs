@@ -10,7 +10,7 @@ use ringmark_attach::{Options, Permission};
 use ringmark_reader::host::Finding;
 use ringmark_reader::{Access, Session, find};
 
-use super::{inject, mounts, preload};
+use super::{inject, library, mounts};
 use crate::output::units::counted;
 
 /// What compilers are given to make functions traceable.
@@ -71,7 +71,7 @@ pub(crate) fn parts() -> Vec<Finding> {
 
 fn shared_object() -> Finding {
     const ABOUT: &str = "function tracer";
-    match preload::library() {
+    match library::library() {
         Ok(path) => versioned(ABOUT, &path),
         Err(failure) => {
             let advice = "install it, or set RINGMARK_LIB; events need none of it";
@@ -209,7 +209,7 @@ fn attach(pid: u32) -> Result<Finding, Finding> {
         return Ok(Finding::works(ABOUT, found));
     }
     inject::require_sites(pid).map_err(|failure| fails(failure.text))?;
-    let library = preload::library().map_err(|failure| fails(failure.text))?;
+    let library = library::library().map_err(|failure| fails(failure.text))?;
     let options = Options {
         needs_memfd: !mounts::shares_sessions(pid),
         ..Options::default()
