@@ -74,13 +74,13 @@ listeners.push(({ method, params }) => {
 for (const domain of ["Page", "Network", "Runtime", "Log"]) await ask(domain + ".enable", {}, session);
 await resize(1280, 800);
 
-// Opens the page, and gives the ms until a frame showed the trace.
+// Opens the page, and gives the ms until a frame showed the trace. All of the page was read then.
 export async function open() {
   const loaded = event("Page.loadEventFired");
   await ask("Page.navigate", { url: "file://" + page }, session);
   await loaded;
   return inPage(`(async () => {
-    while (performance.getEntriesByName("shown").length === 0) {
+    while (performance.getEntriesByName("whole").length === 0) {
       const trouble = document.getElementById("trouble");
       if (trouble && !trouble.hidden) throw new Error(trouble.textContent);
       await new Promise(requestAnimationFrame);

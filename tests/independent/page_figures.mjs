@@ -27,6 +27,7 @@ async function frames(keys) {
 const times = (number, key) => Array(number).fill(key);
 
 const found = { open_ms: await open() };
+found.whole_ms = await inPage(`performance.getEntriesByName("whole")[0].startTime`);
 found.facts = await inPage(`Object.fromEntries([...document.querySelectorAll("[data-fact]")].map((cell) => [cell.dataset.fact, cell.textContent]))`);
 
 // In and out again over 10^5: 33 presses at 0.7 each.

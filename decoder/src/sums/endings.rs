@@ -47,6 +47,8 @@ pub struct PanicRecord {
     pub line: u64,
     /// Name of the thread.
     pub thread: Vec<u8>,
+    /// Number of the thread in the dump, as [`Event::thread`].
+    pub number: u32,
     /// Whether it was the main thread: the one whose id is the process id.
     pub is_main: bool,
 }
@@ -125,6 +127,7 @@ impl PanicRecord {
                 _ => 0,
             },
             thread: event.comm().to_vec(),
+            number: event.thread(),
             is_main: event.tid() == event.pid(),
         }
     }

@@ -8,6 +8,10 @@ pub struct About {
     pub title: String,
     /// How sessions ended that did not end well, a line each.
     pub ends: Vec<String>,
+    /// Which thread ended a process, as far as that is known, a line each.
+    pub whose: Vec<String>,
+    /// Threads whose panic ended their process, by [`ringmark_decoder::Event::thread`].
+    pub panicked: Vec<u32>,
     /// What part of the time is covered, and what is not there.
     pub covers: Vec<String>,
     /// What threads did last, and the spans that they had open.

@@ -38,12 +38,15 @@ impl Meta<'_, '_> {
         );
         for (key, lines) in [
             ("ends", &self.about.ends),
+            ("whose", &self.about.whose),
             ("covers", &self.about.covers),
             ("last_words", &self.about.last_words),
         ] {
             out.extend_from_slice(format!(",\"{key}\":").as_bytes());
             list(lines, &mut out, |line, out| text(line.as_bytes(), out));
         }
+        let panicked: Vec<_> = self.about.panicked.iter().map(u32::to_string).collect();
+        out.extend_from_slice(format!(",\"panicked\":[{}]", panicked.join(",")).as_bytes());
         out.extend_from_slice(b",\"names\":");
         list(self.names.all(), &mut out, text);
         self.push_places(&mut out);

@@ -1,16 +1,18 @@
 //! The bytes that the page reads.
 //!
-//! Three sections, each a number of bytes and then those. Numbers are LEB128: seven bits a byte, the
-//! lowest first, the high bit set in all but the last.
+//! They stand in two elements, each raw deflate in base64: `data`, and after the scripts `texts`, so
+//! that the first picture need not wait for what it does not show. Numbers are LEB128: seven bits a
+//! byte, the lowest first, the high bit set in all but the last.
+//!
+//! `data` has two sections, each a number of bytes and then those:
 //!
 //! 1. JSON: everything there is little of. `tracks` says how many rows each track has.
 //! 2. The rows, in the order of the tracks. Each is the number of its slices, then four columns:
 //!    starts in ns, each from the one before, the first one from `first`; durations in ns; numbers of
 //!    names times 4, plus 1 if the slice has no end, plus 2 if it began before the first record;
 //!    arguments: 0 for none, 1 for the next text that was not met yet, n + 2 for text n.
-//! 3. The texts of arguments: how many, then their lengths in bytes, then all of them.
 //!
-//! The page holds them as raw deflate in base64.
+//! `texts` has the texts of arguments: how many, then their lengths in bytes, then all of them.
 
 use miniz_oxide::deflate::compress_to_vec;
 

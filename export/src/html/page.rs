@@ -20,8 +20,8 @@ const SCRIPTS: [&str; 12] = [
     include_str!("page/input.js"),
 ];
 
-/// Writes the page. `data` is text without `<`. Returns how many bytes it has.
-pub(super) fn write(data: &[u8], out: &mut impl Write) -> io::Result<u64> {
+/// Writes the page. `data` and `texts` are without `<`. Returns how many bytes it has.
+pub(super) fn write(data: &[u8], texts: &[u8], out: &mut impl Write) -> io::Result<u64> {
     let (before, after) = HEAD.split_once("<!-- parts -->").unwrap_or((HEAD, ""));
     let mut written = 0;
     let mut put = |bytes: &[u8]| {
@@ -39,6 +39,8 @@ pub(super) fn write(data: &[u8], out: &mut impl Write) -> io::Result<u64> {
     for script in SCRIPTS {
         put(script.as_bytes())?;
     }
+    put(b"</script>\n<script type=\"application/octet-stream\" id=\"texts\">")?;
+    put(texts)?;
     put(b"</script>\n</body>\n</html>\n")?;
     out.flush()?;
     Ok(written)

@@ -353,8 +353,8 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         packed::section(&rows, &mut sections);
         let mut texts = Vec::new();
         packed::texts(&self.args, &mut texts);
-        packed::section(&texts, &mut sections);
-        self.written = page::write(&packed::as_text(&sections), self.out)?;
+        let (data, texts) = (packed::as_text(&sections), packed::as_text(&texts));
+        self.written = page::write(&data, &texts, self.out)?;
         Ok(())
     }
 }

@@ -60,22 +60,29 @@ fn base64(text: &str) -> Vec<u8> {
     out
 }
 
+/// What an element of data holds, and the page without it.
+fn unpacked(page: &str, id: &str) -> (Vec<u8>, String) {
+    let open = format!("<script type=\"application/octet-stream\" id=\"{id}\">");
+    let (before, rest) = page.split_once(&open).expect("an element");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    let bytes = miniz_oxide::inflate::decompress_to_vec(&base64(data)).expect("deflate");
+    (bytes, [before, after].concat())
+}
+
 impl Page {
-    /// Reads the data of a page, which is between these two.
+    /// Reads the data of a page, and what is around it.
     pub(crate) fn read(page: &str) -> (Self, String) {
-        const OPEN: &str = "<script type=\"application/octet-stream\" id=\"data\">";
-        let (before, rest) = page.split_once(OPEN).expect("data");
-        let (data, after) = rest.split_once("</script>").expect("its end");
-        let bytes = miniz_oxide::inflate::decompress_to_vec(&base64(data)).expect("deflate");
-        (Self::of(&bytes), [before, after].concat())
+        let (data, frame) = unpacked(page, "data");
+        let (texts, frame) = unpacked(&frame, "texts");
+        (Self::of(&data, &texts), frame)
     }
 
-    fn of(mut rest: &[u8]) -> Self {
+    fn of(mut rest: &[u8], mut texts: &[u8]) -> Self {
         let mut section = || {
             let length = number(&mut rest);
             take(&mut rest, length)
         };
-        let (meta, mut rows, mut texts) = (section(), section(), section());
+        let (meta, mut rows) = (section(), section());
         assert!(rest.is_empty());
         let meta: Value = serde_json::from_slice(meta).expect("JSON");
         let lengths = number(&mut texts);

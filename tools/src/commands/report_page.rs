@@ -26,6 +26,8 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
     let about = About {
         title,
         ends: endings::unclean_ends(dump),
+        whose: endings::unnamed_threads(dump),
+        panicked: endings::panicked(dump),
         covers: cover::lines(dump)
             .iter()
             .map(|line| printable(line))

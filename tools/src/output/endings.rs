@@ -1,5 +1,6 @@
 //! How sessions ended, as lines for a person and as JSON.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -16,6 +17,9 @@ use super::{note, note_lines, printable};
 
 /// Most ends that are told one by one.
 const ENDS_SHOWN: usize = 10;
+/// Signals that faults and `abort` send to the thread that made them: SIGILL, SIGTRAP, SIGABRT, SIGBUS,
+/// SIGFPE, SIGSEGV, SIGSYS.
+const OF_A_THREAD: [u8; 7] = [4, 5, 6, 7, 8, 11, 31];
 /// Most bytes of a trace file that is read again to say how it ends.
 const READ_AGAIN_MAX: u64 = 64 << 20;
 
@@ -107,6 +111,34 @@ impl ReadAgain {
             Self::Not => {}
         }
     }
+}
+
+/// Numbers of the threads whose panic ended their process.
+pub(crate) fn panicked(dump: &Dump) -> Vec<u32> {
+    let ends = dump.endings().into_iter();
+    let panics = ends.filter_map(|end| end.panic);
+    panics.map(|panic| panic.number).collect()
+}
+
+/// A sentence for each end by a signal that one thread gets: that the trace does not name the thread,
+/// and which one did something last.
+pub(crate) fn unnamed_threads(dump: &Dump) -> Vec<String> {
+    let words = dump.last_words();
+    let mut processes = BTreeSet::new();
+    let ends = dump.endings().into_iter();
+    let sentence = |end: SessionEnd| {
+        let signal = end.ending.signal().filter(|s| OF_A_THREAD.contains(s))?;
+        let process = dump.sessions.get(end.session)?.process;
+        let is_new = end.panic.is_none() && processes.insert(process);
+        let last = words.iter().find(|last| last.session.process == process);
+        let last = last.filter(|_| is_new)?;
+        let (name, tid) = (Printable(last.name()), last.tid);
+        let signal = signal_name(signal)?;
+        Some(format!(
+            "Which thread got {signal} is not recorded; {name}[{tid}] did something last."
+        ))
+    };
+    ends.filter_map(sentence).collect()
 }
 
 /// A line for each session that did not end well, with its host where there are several.

@@ -6,7 +6,7 @@ function listenToKeys(app) {
   const actions = {
     w: () => app.zoom(0.7), s: () => app.zoom(1 / 0.7), a: () => app.pan(-0.2), d: () => app.pan(0.2),
     arrowleft: () => app.pan(-0.1), arrowright: () => app.pan(0.1), arrowup: () => app.scroll(-3 * LINE), arrowdown: () => app.scroll(3 * LINE),
-    0: () => app.look(0, state.trace.length), ",": () => app.neighbour(-1), ".": () => app.neighbour(1),
+    0: () => app.lookAtAll(), ",": () => app.neighbour(-1), ".": () => app.neighbour(1),
     p: () => { if (state.slice >= 0 && state.trace.parentOf(state.slice) >= 0) app.select(state.trace.parentOf(state.slice)); },
     c: () => app.inner(), f: () => app.fit(), x: () => app.slowest(), o: () => app.nextOpen(), l: () => app.nextLoss(),
     m: () => { if (state.slice >= 0) app.setStretch([state.trace.start[state.slice], state.trace.end[state.slice]]); },
@@ -75,15 +75,17 @@ function listenToDrags(app) {
 function hover(app, event) {
   const { trace } = app.state, slice = app.timeline.sliceAt(event.offsetX, event.offsetY);
   if (slice < 0) return app.tip(lossUnder(app, event), event);
-  const took = trace.isEvent(slice) ? "event" : (trace.flags[slice] & OPEN ? "open for " : "") + duration(trace.end[slice] - trace.start[slice]);
-  app.tip([trace.nameOf(slice), took + ", at " + duration(trace.start[slice]), trace.textOf(slice)], event);
+  const took = trace.isEvent(slice) ? "event" : (trace.isOpen(slice) ? "open at the end, for " : "") + duration(trace.end[slice] - trace.start[slice]);
+  const more = app.timeline.besides(slice);
+  const merged = more > 0 ? ["and " + count(more) + " more in this pixel: zoom in"] : [];
+  app.tip([trace.nameOf(slice), took + ", at " + duration(trace.start[slice]), trace.textOf(slice), ...merged], event);
 }
 
 function lossUnder(app, event) {
   const { block } = lineAt(app.state.layout, event.offsetY - RULER + app.state.top);
   const time = app.timeline.timeAt(event.offsetX), slack = 4 / app.timeline.scale;
   const loss = block && event.offsetX > GUTTER && block.losses.find((loss) => loss.from - slack <= time && time <= loss.to + slack);
-  return loss ? [counted(loss.events, "event") + " not here", "cause: " + loss.cause + "; within " + duration(loss.to - loss.from)] : null;
+  return loss ? [counted(loss.events, "event") + " not here", "cause: " + loss.cause, "from " + duration(loss.from) + " to " + duration(loss.to)] : null;
 }
 
 function listenToWheel(app) {
@@ -103,11 +105,16 @@ function trouble(words) {
 addEventListener("error", (event) => trouble(event.message));
 
 async function open() {
-  const app = new App(new Trace(await unpack(byId("data").textContent)));
-  byId("data").remove();
+  const sections = await unpack(byId("data"));
+  const meta = JSON.parse(new TextDecoder().decode(sections.section().bytes));
+  const app = new App(new Trace(meta, sections.section()));
   [listenToKeys, listenToSearch, listenToDrags, listenToWheel].forEach((listen) => listen(app));
   addEventListener("resize", () => app.resize());
-  app.start();
+  await app.start();
+  // The texts stand after the scripts, so that the first picture need not wait for them.
+  if (document.readyState === "loading") await new Promise((done) => addEventListener("DOMContentLoaded", done));
+  app.takeTexts(readTexts(await unpack(byId("texts"))));
+  performance.mark("whole");
 }
 
 open().catch((error) => trouble(error.message));

@@ -2,13 +2,15 @@
 
 const byId = (id) => document.getElementById(id);
 const SHORTEST = 50, HASH_LATER_MS = 250;
+// Parts of the trace's time that are seen before and after the whole of it.
+const BEFORE_ALL = 0.005, AFTER_ALL = 0.035;
 
 class App {
   constructor(trace) {
     const dark = matchMedia("(prefers-color-scheme: dark)");
     this.state = {
       trace, colours: new Colours(trace.meta.names), layout: layOut(trace),
-      from: 0, to: trace.length, top: 0, slice: -1, stretch: null, found: null, at: -1,
+      from: -BEFORE_ALL * trace.length, to: (1 + AFTER_ALL) * trace.length, top: 0, slice: -1, stretch: null, found: null, at: -1,
       tab: 0, name: -1, theme: dark.matches ? "dark" : "light", isThemeChosen: false,
     };
     this.timeline = new Timeline(byId("timeline"), this.state);
@@ -18,7 +20,8 @@ class App {
     });
   }
 
-  start() {
+  // Shows the first picture, and waits until it is on the screen.
+  async start() {
     const { meta } = this.state.trace;
     byId("title").textContent = document.title = "Ringmark: " + meta.title;
     byId("ending").textContent = meta.ends[0] || "";
@@ -35,7 +38,17 @@ class App {
     this.timeline.resize();
     this.showTab(this.state.tab);
     this.draw();
-    requestAnimationFrame(() => setTimeout(() => performance.mark("shown")));
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    performance.mark("shown");
+  }
+
+  // The texts of arguments are there: what was shown without them is shown again.
+  takeTexts(texts) {
+    const { state } = this;
+    state.trace.texts = texts;
+    if (state.found) this.search(state.found.words);
+    if (state.tab > 0) this.showTab(state.tab);
+    this.changed();
   }
 
   // Draws the timeline with the next frame.
@@ -110,12 +123,17 @@ class App {
     else if (slice >= 0) this.goTo(slice);
   }
 
+  lookAtAll() {
+    const { length } = this.state.trace;
+    this.look(-BEFORE_ALL * length, (1 + AFTER_ALL) * length);
+  }
+
   // Shows a stretch of time, as far as there is one.
   look(from, to) {
-    const { length } = this.state.trace;
-    const wide = Math.min(Math.max(to - from, SHORTEST), length * 1.02);
+    const { length } = this.state.trace, least = -BEFORE_ALL * length, most = (1 + AFTER_ALL) * length;
+    const wide = Math.min(Math.max(to - from, SHORTEST), most - least);
     const middle = (from + to) / 2;
-    const first = Math.min(Math.max(middle - wide / 2, -0.01 * length), length * 1.01 - wide);
+    const first = Math.min(Math.max(middle - wide / 2, least), most - wide);
     this.state.from = first;
     this.state.to = first + wide;
     this.changed();
@@ -184,7 +202,7 @@ class App {
     const { state } = this;
     state.found = words ? search(state.trace, words) : null;
     state.at = -1;
-    byId("found").textContent = state.found ? counted(state.found.total, "match").replace("matchs", "matches") : "";
+    byId("found").textContent = state.found ? counted(state.found.total, "match").replace("matchs", "matches") + (state.trace.texts ? "" : " so far") : "";
     this.changed();
   }
 
@@ -214,7 +232,7 @@ class App {
     const { trace, slice } = this.state;
     for (let n = 1; n <= trace.size; n++) {
       const next = (Math.max(slice, -1) + n) % trace.size;
-      if (trace.flags[next] & OPEN) return this.goTo(next);
+      if (trace.isOpen(next)) return this.goTo(next);
     }
   }
 

@@ -9,6 +9,7 @@ const KEYS = [
   ["A  D  or  Left  Right", "go back, on in time"],
   ["Up  Down", "scroll"],
   ["0", "the whole trace"],
+  ["low bars", "spans too narrow to be told apart: zoom in"],
   [",  .", "the slice before, after, in its row"],
   ["P  C", "the slice around, the first one inside"],
   ["F", "zoom to the selected slice or stretch"],
@@ -56,10 +57,11 @@ function linesOf(heading, lines) {
 function summaryPanel(app) {
   const { trace } = app.state, { meta } = trace;
   const left = element("div", { className: "narrow" }, facts(trace));
-  const right = element("div", {});
+  const right = element("div", { className: "first" });
   if (meta.ends.length > 0) {
     right.append(element("h2", { textContent: "How it ended" }));
     meta.ends.forEach((line) => right.append(element("p", { className: "alarm mono", textContent: line })));
+    meta.whose.forEach((line) => right.append(element("p", { className: "soft", textContent: line })));
   }
   right.append(...linesOf("Last words", meta.last_words), ...linesOf("What is covered", meta.covers));
   left.append(...lossTable(app));
@@ -70,12 +72,12 @@ function lossTable(app) {
   const { trace } = app.state;
   if (trace.losses.length === 0) return [];
   const rows = trace.losses.slice(0, 200).map((loss) => {
-    const jump = element("button", { textContent: duration(loss.to - loss.from) });
+    const jump = element("button", { textContent: duration(loss.from) });
     jump.addEventListener("click", () => app.goToLoss(loss));
-    return tableRow([duration(loss.from), jump, count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1, 2]);
+    return tableRow([jump, duration(loss.to), count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1, 2]);
   });
   const more = trace.losses.length - rows.length;
-  const table = tableOf(["at", "stretch", "events", "thread", "cause"], rows, [0, 1, 2]);
+  const table = tableOf(["from", "to", "events", "thread", "cause"], rows, [0, 1, 2]);
   const after = more > 0 ? [element("p", { className: "soft", textContent: "and " + counted(more, "more loss") })] : [];
   return [element("h2", { textContent: "Losses" }), table, ...after];
 }
@@ -102,7 +104,7 @@ function detailsPanel(app) {
   }
   const row = trace.rowOf(slice), flags = trace.flags[slice];
   const took = trace.end[slice] - trace.start[slice];
-  const since = (flags & OPEN ? "open for " : "") + duration(took) + " (" + count(took) + " ns)" + (flags & BEFORE ? ", or longer: it began before the first record" : "");
+  const since = (flags & OPEN ? "open at the end of the trace, for " : "") + duration(took) + " (" + count(took) + " ns)" + (flags & BEFORE ? ", or longer: it began before the first record" : "");
   const table = element("table", {}, fact("name", trace.nameOf(slice)));
   if (!row.track.isEvents) table.append(fact("duration", since, flags & OPEN));
   table.append(

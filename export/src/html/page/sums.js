@@ -1,8 +1,10 @@
 // What slices say together: a tree of stacks, sums by name, a histogram, search.
 
-// Stacks of names with their time within [from, to]: nodes in columns, node 0 around all.
+// Stacks of names with their time within [from, to]: nodes in columns, node 0 around all. `whole` and
+// `took` are the number and the durations of the slices of which both ends are known, `max` the longest
+// of these.
 function makeTree(trace, from, to) {
-  const tree = { parent: [-1], name: [-1], total: [0], self: [0], count: [0], max: [0] };
+  const tree = { parent: [-1], name: [-1], total: [0], self: [0], count: [0], whole: [0], took: [0], max: [0] };
   const places = new Map();
   const nodeOf = (parent, name) => {
     const key = parent * trace.meta.names.length + name;
@@ -12,7 +14,7 @@ function makeTree(trace, from, to) {
       places.set(key, node);
       tree.parent.push(parent);
       tree.name.push(name);
-      for (const column of [tree.total, tree.self, tree.count, tree.max]) column.push(0);
+      for (const column of [tree.total, tree.self, tree.count, tree.whole, tree.took, tree.max]) column.push(0);
     }
     return node;
   };
@@ -42,7 +44,12 @@ function addTrack(trace, track, [from, to], tree, nodeOf) {
       tree.self[node] += time;
       tree.self[parent] -= time;
       tree.count[node]++;
-      tree.max[node] = Math.max(tree.max[node], trace.end[slice] - trace.start[slice]);
+      if (trace.isWhole(slice)) {
+        const took = trace.end[slice] - trace.start[slice];
+        tree.whole[node]++;
+        tree.took[node] += took;
+        tree.max[node] = Math.max(tree.max[node], took);
+      }
       nodes.push(node);
     }
     around = { first, nodes };
@@ -55,8 +62,10 @@ function sumsByName(tree) {
   for (let node = 1; node < tree.name.length; node++) {
     const name = tree.name[node];
     let sum = sums.get(name);
-    if (!sum) sums.set(name, sum = { name, count: 0, total: 0, self: 0, max: 0 });
+    if (!sum) sums.set(name, sum = { name, count: 0, whole: 0, total: 0, self: 0, took: 0, max: 0 });
     sum.count += tree.count[node];
+    sum.whole += tree.whole[node];
+    sum.took += tree.took[node];
     sum.self += tree.self[node];
     sum.max = Math.max(sum.max, tree.max[node]);
     if (!isInside(tree, node, name)) sum.total += tree.total[node];
@@ -101,7 +110,7 @@ function inside(trace, slice) {
 function histogram(trace, name, stretch) {
   const counts = new Map();
   eachSlice(trace, name, stretch, (slice) => {
-    if (trace.flags[slice] & (OPEN | BEFORE)) return;
+    if (!trace.isWhole(slice)) return;
     const power = Math.floor(Math.log2(Math.max(trace.end[slice] - trace.start[slice], 1)));
     counts.set(power, (counts.get(power) || 0) + 1);
   });
@@ -186,15 +195,16 @@ function textAt(ends, text, at) {
   return low;
 }
 
-// The slices whose name or arguments hold the words: how many there are before each one.
+// The slices whose name or arguments hold the words: how many there are before each one. Texts that
+// are still being read are left out.
 function search(trace, words) {
   const wanted = words.toLowerCase();
   const names = Uint8Array.from(trace.meta.names, (name) => name.toLowerCase().includes(wanted) ? 1 : 0);
-  const texts = textsWith(trace.texts, words);
+  const texts = trace.texts ? textsWith(trace.texts, words) : null;
   const before = new Uint32Array(trace.size + 1);
   for (let slice = 0, sum = 0; slice < trace.size; slice++) {
     const text = trace.text[slice];
-    sum += names[trace.name[slice]] | (text < 0 ? 0 : texts[text]);
+    sum += names[trace.name[slice]] | (text < 0 || !texts ? 0 : texts[text]);
     before[slice + 1] = sum;
   }
   return { words, before, total: before[trace.size] };

@@ -17,12 +17,14 @@ function spansPanel(app) {
     const button = element("button", { textContent: state.trace.meta.names[sum.name] || "(no name)" });
     button.addEventListener("click", () => app.chooseName(sum.name));
     const cell = element("span", {}, chip(app, sum.name), button);
-    const row = tableRow([cell, count(sum.count), duration(sum.self), duration(sum.total), duration(sum.total / sum.count), duration(sum.max)], [1, 2, 3, 4, 5]);
+    const known = sum.whole > 0, cut = sum.count - sum.whole;
+    const row = tableRow([cell, count(sum.count), cut ? count(cut) : "", duration(sum.self), duration(sum.total), known ? duration(sum.took / sum.whole) : "-", known ? duration(sum.max) : "-"], [1, 2, 3, 4, 5, 6]);
     if (sum.name === state.name) row.className = "chosen";
     return row;
   });
-  const table = tableOf(["name", "count", "self", "total", "mean", "longest"], rows, [1, 2, 3, 4, 5]);
+  const table = tableOf(["name", "count", "cut", "self", "total", "mean", "longest"], rows, [1, 2, 3, 4, 5, 6]);
   const left = element("div", { className: "narrow" }, table);
+  if (sums.some((sum) => sum.whole < sum.count)) left.append(element("p", { className: "soft", textContent: "cut: no known beginning or end, so no duration; mean and longest are without them" }));
   if (sums.length > rows.length) left.append(element("p", { className: "soft", textContent: "and " + counted(sums.length - rows.length, "more name") }));
   return element("div", { className: "columns" }, left, histogramOf(app), slowestOf(app));
 }
@@ -45,7 +47,7 @@ function histogramOf(app) {
 function slowestOf(app) {
   const { trace, name } = app.state;
   const rows = slowest(trace, name, app.stretch(), SLOWEST_SHOWN).map((slice) => {
-    const jump = element("button", { textContent: duration(trace.end[slice] - trace.start[slice]) + (trace.flags[slice] & OPEN ? ", open" : "") });
+    const jump = element("button", { textContent: duration(trace.end[slice] - trace.start[slice]) + (trace.isOpen(slice) ? ", open" : "") });
     jump.addEventListener("click", () => app.goTo(slice));
     const text = trace.textOf(slice);
     return tableRow([jump, text.length > 80 ? text.slice(0, 79) + "…" : text], [0]);

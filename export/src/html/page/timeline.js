@@ -3,6 +3,10 @@
 
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 const LABEL_MIN = 26, LABEL_HEIGHT_MIN = 10, OPEN_EDGE = 14;
+// What is too narrow to be told apart stands in the lower part of its row.
+const LOW_PART = 0.6, LOW_HEIGHT_MIN = 8;
+// Slices of a pixel of which the longest gives the colour.
+const COMPARED_MAX = 16;
 
 // A place that scrolls, but stays in sight as long as what it names.
 function stuck(y, least, most) {
@@ -58,6 +62,7 @@ class Timeline {
     this.labels.length = 0;
     pixels.fill(pixel(theme.bg));
     this.fill(0, this.left, 0, this.canvas.height, pixel(theme.head));
+    this.drawOutside();
     this.drawGrid();
     const shown = state.layout.blocks.filter((block) => this.isSeen(block.y, block.height));
     for (const block of shown) {
@@ -73,6 +78,17 @@ class Timeline {
     this.drawTexts(shown);
     this.drawRuler();
     this.drawMarks();
+  }
+
+  // Before and after the trace.
+  drawOutside() {
+    const { width, height } = this.canvas, colour = pixel(this.theme.head);
+    this.fill(this.left, Math.min(Math.round(this.pixelOf(0)), width), 0, height, colour);
+    this.fill(Math.max(Math.round(this.pixelOf(this.state.trace.length)), this.left), width, 0, height, colour);
+  }
+
+  pixelOf(time) {
+    return this.left + (time - this.state.from) * this.scale;
   }
 
   isSeen(y, height) {
@@ -101,18 +117,25 @@ class Timeline {
     this.fill(0, this.canvas.width, y0, y1, colour);
   }
 
+  // That of the longest slice, or of the first one that is found.
   colourOf(from, to) {
     const { state } = this;
-    const found = state.found;
+    const { found, trace } = state;
     let slice = from;
     if (found) {
       if (found.before[to] === found.before[from]) return pixel(this.theme.dim);
       while (found.before[slice + 1] === found.before[from]) slice++;
+    } else {
+      const last = Math.min(to, from + COMPARED_MAX);
+      for (let next = from + 1, most = trace.end[from] - trace.start[from]; next < last; next++) {
+        const long = trace.end[next] - trace.start[next];
+        if (long > most) [most, slice] = [long, next];
+      }
     }
-    return state.colours.pixel[state.trace.name[slice]];
+    return state.colours.pixel[trace.name[slice]];
   }
 
-  // Draws one line of pixels of the row, copies it to the others, and then the edges, which differ.
+  // Draws two lines of pixels of the row, copies them to the others, and then the edges, which differ.
   drawRow(line) {
     const { width, height } = this.canvas;
     const [y0, end] = this.rowsOf(line.y + 1, line.height - 2);
@@ -120,9 +143,14 @@ class Timeline {
     if (y0 >= y1) return;
     if (line.row.track.value && this.state.trace.valuesOf(line.row)) return this.drawCounter(line);
     this.edges.length = 0;
-    this.drawSlices(line.row, y0, y1);
-    for (let y = y0 + 1; y < y1; y++) this.pixels.copyWithin(y * width, y0 * width, (y0 + 1) * width);
-    for (const [x0, x1] of this.edges) this.dissolve(x0, x1, y0, y1);
+    const isHigh = y1 - y0 >= LOW_HEIGHT_MIN && !line.row.track.isEvents;
+    const low = isHigh ? Math.round(y1 - (y1 - y0) * LOW_PART) : y0;
+    this.drawSlices(line.row, y0, y1, low);
+    for (let y = y0 + 1; y < y1; y++) {
+      const from = (y < low ? y0 : low) * width;
+      if (y !== low) this.pixels.copyWithin(y * width, from, from + width);
+    }
+    for (const edge of this.edges) this.dissolve(edge, y0, y1);
   }
 
   // The values of a counter as a line: each holds until the next one. A pixel with several of them is
@@ -136,7 +164,8 @@ class Timeline {
     const ink = colours.pixel[trace.name[row.from]], shade = pixel(this.theme.dim);
     let slice = trace.firstAt(from, row.from, row.to);
     let value = slice > row.from ? all[slice - 1 - row.from] : NaN;
-    for (let column = left; column < this.canvas.width; column++) {
+    const end = Math.min(this.canvas.width, Math.round(this.pixelOf(trace.length)));
+    for (let column = left; column < end; column++) {
       const over = from + (column + 1 - left) / scale;
       let low = value, top = value;
       for (; slice < row.to && trace.start[slice] < over; slice++) {
@@ -152,7 +181,7 @@ class Timeline {
   }
 
   // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
-  drawSlices(row, y0, y1) {
+  drawSlices(row, y0, y1, low) {
     const { trace, from, to } = this.state;
     const { scale, left } = this;
     const { isEvents } = row.track;
@@ -161,14 +190,14 @@ class Timeline {
       const x = left + (trace.start[slice] - from) * scale;
       const end = left + (trace.end[slice] - from) * scale;
       if (end - x >= 2 || trace.flags[slice] & OPEN) {
-        this.drawSlice(slice, Math.min(x, this.canvas.width - 3), Math.max(end, x + 3), y0, y1);
+        this.drawSlice(slice, Math.min(x, this.canvas.width - 3), Math.max(end, x + 3), y0, y1, low);
         slice++;
         continue;
       }
       const column = Math.max(Math.floor(x), left);
       const over = from + (column + 1 - left) / scale;
       let next = this.after(row, slice, over);
-      this.fill(column, column + (isEvents ? Math.round(2 * this.ratio) : 1), y0, y0 + 1, this.colourOf(slice, next));
+      this.fill(column, column + (isEvents ? Math.round(2 * this.ratio) : 1), low, low + 1, this.colourOf(slice, next));
       if (isEvents && next === slice + 1) this.eventLabel(row, slice, x, y0, y1);
       slice = next;
     }
@@ -187,15 +216,17 @@ class Timeline {
     return next - 1 > slice && trace.end[next - 1] > over ? next - 1 : next;
   }
 
-  drawSlice(slice, x, end, y0, y1) {
-    const { left, canvas, state } = this;
+  // An open slice goes on beyond the end of the trace, and fades there.
+  drawSlice(slice, x, end, y0, y1, low) {
+    const { left, canvas, state, theme } = this, edge = Math.round(OPEN_EDGE * this.ratio);
     const x0 = Math.max(Math.round(x), left), x1 = Math.min(Math.round(end), canvas.width);
     const colour = this.colourOf(slice, slice + 1);
-    const isOpen = state.trace.flags[slice] & OPEN, isBefore = state.trace.flags[slice] & BEFORE;
-    this.fill(x0, x1 - (x1 - x0 > 3 && !isOpen ? 1 : 0), y0, y0 + 1, colour);
-    if (isOpen && x1 - x0 > OPEN_EDGE * this.ratio) this.edges.push([Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1]);
-    if (isBefore) this.edges.push([x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio)]);
-    const wide = (x1 - x0) / this.ratio - (isOpen || isBefore ? OPEN_EDGE : 0);
+    const isOpen = state.trace.isOpen(slice), isBefore = state.trace.flags[slice] & BEFORE;
+    const last = isOpen ? x1 + edge : x1 - (x1 - x0 > 3 ? 1 : 0);
+    for (const y of y0 === low ? [y0] : [y0, low]) this.fill(x0, last, y, y + 1, colour);
+    if (isOpen) this.edges.push([x1, x1 + edge, theme.head]);
+    if (isBefore) this.edges.push([x0, Math.min(x1, x0 + edge), theme.bg]);
+    const wide = (x1 - x0) / this.ratio - (isBefore ? OPEN_EDGE : 0);
     if (wide < LABEL_MIN || y1 - y0 < LABEL_HEIGHT_MIN * this.ratio) return;
     const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
     const ink = this.isDimmed(slice) ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
@@ -224,10 +255,17 @@ class Timeline {
     this.labels.push([shown, x, (y0 + y1) / 2 / this.ratio, wide, ink]);
   }
 
+  // How many more slices begin in the pixel of this one; 0 if it is wide enough to be seen.
+  besides(slice) {
+    const { trace } = this.state, row = trace.rowOf(slice), pixelNs = 1 / this.scale;
+    if (trace.end[slice] - trace.start[slice] >= 2 * pixelNs) return 0;
+    return trace.firstAt(trace.start[slice] + pixelNs, slice + 1, row.to) - slice - 1;
+  }
+
   // An end that is no end: every other square is missing.
-  dissolve(x0, x1, y0, y1) {
+  dissolve([x0, x1, paper], y0, y1) {
     const { width, height } = this.canvas, side = Math.max(2, Math.round(3 * this.ratio));
-    const bg = pixel(this.theme.bg);
+    const bg = pixel(paper);
     for (let y = y0; y < Math.min(y1, height); y++) {
       for (let x = Math.round(x0); x < Math.min(x1, width); x++) {
         if ((Math.floor((x - x0) / side) + Math.floor((y - y0) / side)) % 2) this.pixels[y * width + x] = bg;
@@ -295,8 +333,10 @@ class Timeline {
     const y = stuck(top + block.y, RULER, top + block.y + block.height - GAP - HEAD);
     context.fillStyle = css(theme.head);
     context.fillRect(0, y, GUTTER - 1, HEAD);
-    context.fillStyle = css(theme.fg);
-    context.fillText(this.cut(block.label, GUTTER - 12), 6, y + HEAD / 2);
+    const isPanicked = state.trace.meta.panicked.includes(block.thread);
+    context.fillStyle = css(isPanicked ? theme.hatch : theme.fg);
+    const label = block.label + (isPanicked ? ", panicked" : ""), isLong = label.length * this.letter > GUTTER - 12;
+    context.fillText(this.cut(isLong ? label.replace(/ \[\d+\]/, "") : label, GUTTER - 12), 6, y + HEAD / 2);
     context.fillStyle = css(theme.line);
     context.fillRect(0, top + block.y + block.height - 1, this.width, 1);
   }
@@ -332,24 +372,48 @@ class Timeline {
     context.textBaseline = "middle";
     context.fillStyle = css(theme.soft);
     context.fillText(this.cut(duration(state.to - state.from) + " shown", GUTTER - 12), 6, RULER / 2);
+    const free = this.drawEndLabel();
     this.eachTick((time, x, step) => {
       context.fillStyle = css(theme.line);
       context.fillRect(Math.round(x), RULER - 7, 1, 7);
       context.fillStyle = css(theme.soft);
-      if (x < this.width - 60) context.fillText(timeSince(time, step), x + 3, RULER / 2);
+      if (x < free - 60) context.fillText(timeSince(time, step), x + 3, RULER / 2);
     });
     context.fillStyle = css(theme.line);
     context.fillRect(0, RULER - 1, this.width, 1);
     context.fillRect(GUTTER - 1, 0, 1, this.height);
   }
 
-  // The stretch that is selected, and the slice.
+  get endColour() {
+    return this.state.trace.meta.ends.length > 0 ? this.theme.hatch : this.theme.soft;
+  }
+
+  // What the end of the trace is, in the ruler. Returns where it begins.
+  drawEndLabel() {
+    const { trace } = this.state, x = this.xOf(trace.length), { context } = this;
+    if (x < GUTTER || x > this.width) return this.width;
+    const [end] = trace.meta.ends, how = end && end.slice(end.indexOf("]: ") + 3);
+    const all = [how && "end of the trace: " + how, "end of the trace", "end"];
+    const text = all.find((text) => text && text.length * this.letter < Math.min(0.5 * (this.width - GUTTER), x - GUTTER));
+    if (!text) return x;
+    context.fillStyle = css(this.endColour);
+    context.fillText(text, x - text.length * this.letter - 4, RULER / 2);
+    return x - text.length * this.letter - 4;
+  }
+
+  drawEnd() {
+    this.context.fillStyle = css(this.endColour);
+    this.context.fillRect(Math.round(this.xOf(this.state.trace.length)), 0, 2, this.height);
+  }
+
+  // The end of the trace, the stretch that is selected, and the slice.
   drawMarks() {
     const { context, theme, state } = this;
     context.save();
     context.beginPath();
     context.rect(GUTTER, 0, this.width - GUTTER, this.height);
     context.clip();
+    this.drawEnd();
     if (state.stretch) {
       const x0 = this.xOf(state.stretch[0]), x1 = this.xOf(state.stretch[1]);
       context.fillStyle = css(theme.accent) + "26";

@@ -37,10 +37,11 @@ function readTexts(reader) {
 }
 
 class Trace {
-  constructor({ meta, rows, texts }) {
+  // The texts of arguments come later: a picture needs none of them.
+  constructor(meta, rows) {
     this.meta = meta;
     this.length = Math.max(meta.length, 1);
-    this.texts = readTexts(texts);
+    this.texts = null;
     this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value]) => ({ process, thread, label, depth, isEvents, value, rows: [] }));
     this.readRows(rows);
     this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
@@ -78,11 +79,13 @@ class Trace {
   textOf(slice) {
     const text = this.text[slice];
     if (text < 0) return "";
+    if (!this.texts) return "(being read)";
     return this.decoder.decode(this.texts.bytes.subarray(this.texts.ends[text], this.texts.ends[text + 1]));
   }
 
   // The values of a counter's row with the least and the most; null: one of them is no number.
   valuesOf(row) {
+    if (!this.texts) return null;
     if (row.values !== undefined) return row.values;
     const all = new Float64Array(row.to - row.from), mark = " " + row.track.value + "=";
     let least = 0, most = 0;
@@ -104,6 +107,15 @@ class Trace {
       else high = middle;
     }
     return this.rows[low];
+  }
+
+  isOpen(slice) {
+    return (this.flags[slice] & OPEN) !== 0;
+  }
+
+  // Whether both ends are known, so that it has a duration.
+  isWhole(slice) {
+    return (this.flags[slice] & (OPEN | BEFORE)) === 0;
   }
 
   isEvent(slice) {

@@ -1,4 +1,4 @@
-// The data of the page: base64 of deflate of three sections. `packed.rs` describes them.
+// The data of the page: base64 of raw deflate, in two elements. `packed.rs` describes them.
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -38,14 +38,24 @@ class Reader {
   }
 }
 
-// Raw deflate, unpacked by the browser.
+const PIECE = 1 << 18;
+
+// Raw deflate, unpacked by the browser, which is given a piece at a time: it stays responsive.
 async function inflated(bytes) {
-  const packed = new Blob([bytes]).stream();
+  let at = 0;
+  const packed = new ReadableStream({
+    pull(pieces) {
+      if (at >= bytes.length) return pieces.close();
+      pieces.enqueue(bytes.subarray(at, at += PIECE));
+    },
+  });
   return new Uint8Array(await new Response(packed.pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer());
 }
 
-async function unpack(text) {
-  const sections = new Reader(await inflated(fromBase64(text)));
-  const meta = JSON.parse(new TextDecoder().decode(sections.section().bytes));
-  return { meta, rows: sections.section(), texts: sections.section() };
+// The data in an element, which is not needed any more.
+async function unpack(element) {
+  if (!element) throw new Error("the end of this page is missing");
+  const bytes = fromBase64(element.textContent);
+  element.remove();
+  return new Reader(await inflated(bytes));
 }
