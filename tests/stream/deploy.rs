@@ -168,7 +168,11 @@ fn the_units_are_understood() {
     let fixture = Fixture::new("verify");
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no"]);
-    for name in ["ringmark-collector.service", "ringmark-streamer.service"] {
+    for name in [
+        "ringmark-collector.service",
+        "ringmark-crashes.service",
+        "ringmark-streamer.service",
+    ] {
         let program = binary::path().display().to_string();
         let unit = example(name).replace("/usr/local/bin/ringmark", &program);
         fs::write(fixture.path(name), unit).unwrap();

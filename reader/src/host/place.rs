@@ -14,7 +14,7 @@ use crate::sessions::{find, notes};
 const OTHER_PLACE: &str = "set RINGMARK_DIR to a directory of yours on a tmpfs, for the programs and for \
                            'ringmark'";
 /// File systems whose files are memory.
-const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
+const IN_MEMORY: [&str; 4] = ["tmpfs", "devtmpfs", "ramfs", "hugetlbfs"];
 
 /// What programs of this user find.
 pub(super) fn findings(session_bytes: u64) -> Vec<Finding> {

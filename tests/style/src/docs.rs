@@ -91,6 +91,24 @@ pub fn unlisted(sources: &[Source], summary: &Source) -> Vec<String> {
         .collect()
 }
 
+/// The columns of a terminal that help texts fit without being wrapped again.
+const HELP_COLUMNS: usize = 80;
+
+/// Lines of help texts, which the page of commands shows indented, that are wider than a terminal.
+#[must_use]
+pub fn wide_help(page: &Source) -> Vec<String> {
+    let lines = page.text.lines().zip(1..);
+    let helps = lines.filter_map(|(line, number)| Some((line.strip_prefix("    ")?, number)));
+    let wide = helps.filter(|(help, _)| help.chars().count() > HELP_COLUMNS);
+    wide.map(|(help, number)| {
+        format!(
+            "{}:{number}: over {HELP_COLUMNS} columns: {help}",
+            page.path
+        )
+    })
+    .collect()
+}
+
 /// Files of the ways through the code (tables with the head `| | file |`) that are not there, and
 /// ways of more than ten files.
 #[must_use]
@@ -174,6 +192,14 @@ mod tests {
                 "docs/src/SUMMARY.md: lists c.md 0 times"
             ]
         );
+    }
+
+    #[test]
+    fn help_that_is_too_wide_is_found() {
+        let text = |columns| format!("{}\n    {}\n", "a ".repeat(99), "b".repeat(columns));
+        let found = |columns| wide_help(&Source::new("docs/src/a.md", &text(columns)));
+        assert!(found(80).is_empty());
+        assert_eq!(found(81).len(), 1);
     }
 
     #[test]

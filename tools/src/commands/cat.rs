@@ -31,9 +31,9 @@ in which threads were in it, idle the rest, polls how often it was entered.
 took>20ms.
 
 --tree prints a span before what is in it, indented, once the outermost span has
-ended. What a filter leaves out has no line; what is in it may have one. A span of
-'tracing' that is open at the end has the line of its beginning. 'graph' shows
-calls of functions so.
+ended. What a filter leaves out has no line; what is in it may have one. A span
+of 'tracing' that is open at the end has the line of its beginning. 'graph'
+shows calls of functions so.
 
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500

@@ -21,7 +21,8 @@ The script asks 'ringmark' itself: for commands and options, for processes with
 a session, their function tracers, and trace files.
 
 Examples:
-  ringmark completions bash > ~/.local/share/bash-completion/completions/ringmark
+  ringmark completions bash \\
+      > ~/.local/share/bash-completion/completions/ringmark
   ringmark completions zsh > ~/.zfunc/_ringmark
   ringmark completions fish > ~/.config/fish/completions/ringmark.fish")]
 pub(crate) struct Args {

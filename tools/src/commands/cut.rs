@@ -18,8 +18,8 @@ The piece is a trace file: what a recorder would have written that stopped at
 --to. With the same --from and --to, commands show of it what they show of FILE,
 but for three things. A native span that ends after --to is not known, so events
 inside it have no span. What began before --from has its duration, but not how
-much of it was spent inside other things; a figure says so. The piece has losses of
-unknown time only of sessions that end in it.
+much of it was spent inside other things; a figure says so. The piece has losses
+of unknown time only of sessions that end in it.
 
 Events outside are taken out, bytes and all, but for the beginnings of spans and
 calls that reach into the piece. Commands show these, too, without --from.
@@ -29,7 +29,8 @@ command line, names of all events, functions and source files.
 
 Examples:
   ringmark cut run.rmk --from 2s --to 2.5s -o small.rmk
-  ringmark cut /var/lib/ringmark --host web-1 --from 2026-01-31T12:00:00Z -o web-1.rmk
+  ringmark cut /var/lib/ringmark --host web-1 --from 2026-01-31T12:00:00Z \\
+      -o web-1.rmk
   ringmark cut run.rmk -p 812 -o shop.rmk")]
 pub(crate) struct Args {
     #[command(flatten)]

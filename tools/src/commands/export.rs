@@ -78,9 +78,9 @@ are texts.
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
-babeltrace2 looks for them. Not carried: units,
-labels next to numbers, absent values next to texts, spans that are open, calls as
-pairs, numbers of 128 bits but as text.
+babeltrace2 looks for them. Not carried: units, labels next to numbers, absent
+values next to texts, spans that are open, calls as pairs, numbers of 128 bits
+but as text.
 
 A span or call belongs to the time of its end: --from and --to choose by it.
 

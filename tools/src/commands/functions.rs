@@ -26,9 +26,10 @@ One line per function: address, size in bytes, name, module; for a process also
 whether it is traced now. 'sleds' marks a function whose exits are patch sites,
 too (XRay, -minstrument-return): its return address is left alone.
 
-Where gcc cannot link C++ with -fpatchable-function-entry=5 ('referenced in section
-__patchable_function_entries ... defined in discarded section'), or the functions of
-a whole file are missing, compile and link with -flto as well, or take clang++.
+Where gcc cannot link C++ with -fpatchable-function-entry=5 ('referenced in
+section __patchable_function_entries ... defined in discarded section'), or the
+functions of a whole file are missing, compile and link with -flto as well, or
+take clang++.
 
 Examples:
   ringmark functions ./server 'parse_*'

@@ -21,9 +21,10 @@ use crate::tables::cover;
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A call with others inside it has its duration at the closing brace. Marks: + took
-longer than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. Events are between
-the calls as comments. If there are several threads, each line says whose it is.
+A call with others inside it has its duration at the closing brace. Marks: +
+took longer than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. Events are
+between the calls as comments. If there are several threads, each line says
+whose it is.
 
 --json prints a line per call where it ends, and calls that are still open
 last. t_ns is where it began. dur_ns and self_ns are null where an end is not

@@ -26,9 +26,9 @@ use crate::tracing::rings::{Rings, parse_ring};
 #[command(after_help = "\
 A program started here is traced with
 RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to
-more than 1; with --kind ring=8M,session=128M. A session is the most that all rings
-take together. What it leaves is kept until it is recorded, unless RINGMARK says
-keep=….
+more than 1; with --kind ring=8M,session=128M. A session is the most that all
+rings take together. What it leaves is kept until it is recorded, unless
+RINGMARK says keep=….
 
 With -p PID and --kind, the function tracer is loaded into the process if it is
 not there. Functions are traced while this command runs, and no longer if it is

@@ -36,9 +36,9 @@ as of the tracer's last stop and of the program's exit; a process that was
 killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.
 
---paths, --callers and --callees show functions inside functions, and spans inside
-spans: how often, and how long, on that path. TOTAL of a function that calls itself
-counts each of its calls. For programs: 'export --format folded'.
+--paths, --callers and --callees show functions inside functions, and spans
+inside spans: how often, and how long, on that path. TOTAL of a function that
+calls itself counts each of its calls. For programs: 'export --format folded'.
 
 --diff compares the spans and functions of FILE, called A, with those of OTHER,
 called B. Each name has two rows: A with the change from A to B, B with the same

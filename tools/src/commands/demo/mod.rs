@@ -31,9 +31,10 @@ use crate::output::{Exit, Failure, Sink, Style};
 /// Kill a traced program and read its events back, then trace a real job and measure the cost
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The job: several threads read the regular files below DIR, including hidden ones.
-Links are not followed; '.git', 'target' and the trace file itself are skipped.
-Without DIR it is the current directory, or one of the system's if that is empty.
+The job: several threads read the regular files below DIR, including hidden
+ones. Links are not followed; '.git', 'target' and the trace file itself are
+skipped. Without DIR it is the current directory, or one of the system's if that
+is empty.
 
 Exit code 1: events were lost in the recording, or a sum is wrong.
 
