@@ -3,7 +3,7 @@
 //! 1. [`byte_window`] slides a window over the bytes of a file or a pipe.
 //! 2. [`block_reader`] finds the blocks in it and opens containers.
 //! 3. [`page`] checks the content of a PAGE block; [`walk`] goes over its records. [`content`] says
-//!    where the bytes of a page stay.
+//!    where the bytes of a page stay, [`type_bits`] which types may be in it.
 //! 4. [`join`] makes one page out of two copies.
 //!
 //! [`damage`] says what could not be used, and where it stands.
@@ -14,4 +14,5 @@ pub(crate) mod content;
 pub(crate) mod damage;
 pub(crate) mod join;
 pub(crate) mod page;
+pub(crate) mod type_bits;
 pub(crate) mod walk;

@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::blocks::block_reader::Block;
 use crate::blocks::content::Content;
 use crate::blocks::damage::Fault;
+use crate::blocks::type_bits::TypeBits;
 use crate::blocks::walk::{Records, Reservation, Shown, Walk};
 
 /// A page of a session, as far as it was read: a page that was still open has fewer bytes.
@@ -31,6 +32,8 @@ pub struct Page {
     pub page_bytes: u32,
     /// What the check counted.
     pub summary: Summary,
+    /// Types of the events that it counted.
+    pub(crate) types: TypeBits,
     /// Number of its bytes that were read.
     pub(crate) extent: u32,
     /// Where these bytes are.
@@ -150,6 +153,7 @@ impl Page {
             sealed: PageState::of_flags(of_block.flags) == PageState::Sealed,
             page_bytes: of_block.page_bytes,
             summary: Summary::default(),
+            types: TypeBits::default(),
             extent: bytes.len() as u32,
             content,
             around: Around::default(),
@@ -253,7 +257,7 @@ impl Page {
     /// page's end.
     pub(crate) fn check(&mut self, bytes: &[u8], mut meet: impl FnMut(TypeId)) -> Option<Fault> {
         let (shown, mut walk) = (self.shown(), self.walk());
-        let mut summary = Summary::default();
+        let (mut summary, mut types) = (Summary::default(), TypeBits::default());
         let (mut first, mut last) = (0, 0);
         let (mut low, mut high) = (u64::MAX, 0);
         let mut sound = walk.at();
@@ -269,6 +273,7 @@ impl Page {
                     }
                     summary.events += 1;
                     (low, high) = (low.min(last), high.max(last));
+                    types.add(record.type_id);
                     meet(record.type_id);
                 }
                 Reservation::Cancelled => summary.cancelled += 1,
@@ -283,7 +288,7 @@ impl Page {
         summary.end = sound as u32;
         summary.ticks = (summary.events > 0).then_some((low, high));
         summary.ends = (summary.events > 0).then_some((first, last));
-        self.summary = summary;
+        (self.summary, self.types) = (summary, types);
         fault
     }
 

@@ -7,6 +7,7 @@
 use ringmark_format::schema::Shape;
 
 use crate::blocks::page::{Around, Page};
+use crate::blocks::type_bits::TypeBits;
 use crate::blocks::walk::Record;
 use crate::trace_file::schema::{EventType, Schema};
 
@@ -48,7 +49,11 @@ pub(super) struct Reaching {
 /// The finished spans of a session that reach from one page into an earlier one. Each names the one
 /// around it, so that the stacks of all pages share what they have in common.
 #[derive(Debug, Default)]
-pub(crate) struct ReachingSpans(Vec<Reaching>);
+pub(crate) struct ReachingSpans {
+    spans: Vec<Reaching>,
+    /// The types of finished spans.
+    types: TypeBits,
+}
 
 /// The finished spans that are open at a place in a ring, which is walked from its end.
 pub(super) struct OpenSpans<'s> {
@@ -105,6 +110,31 @@ impl<'s> OpenSpans<'s> {
 }
 
 impl ReachingSpans {
+    /// None so far, in a session with this schema.
+    pub(super) fn of(schema: &Schema) -> Self {
+        let types = schema.types().iter();
+        let spans = types.filter(|ty| ty.shape == Some(Shape::Span));
+        Self {
+            spans: Vec::new(),
+            types: spans.map(|ty| ty.id).collect(),
+        }
+    }
+
+    /// Whether no finished span ends in the page. Then the page need not be walked.
+    pub(super) fn none_ends_in(&self, page: &Page) -> bool {
+        !page.types.may_meet(self.types)
+    }
+
+    /// The innermost of the spans that reach beyond a page in which none ends and beyond the page
+    /// before. `top`: the innermost that reaches beyond the page.
+    pub(super) fn passing(&self, page: &Page, top: u32) -> u32 {
+        let mut open = OpenSpans::new(&self.spans, top);
+        if let Some((low, _)) = page.summary.ticks {
+            open.drop_later(low);
+        }
+        open.top
+    }
+
     /// Walks a page from its end. `top`: the innermost span that reaches beyond it. Returns the
     /// innermost one that reaches beyond the page before.
     pub(super) fn take_page(
@@ -114,7 +144,7 @@ impl ReachingSpans {
         schema: &Schema,
         top: u32,
     ) -> u32 {
-        let mut open = OpenSpans::new(&self.0, top);
+        let mut open = OpenSpans::new(&self.spans, top);
         let records: Vec<_> = page.records(bytes).collect();
         for record in records.iter().rev() {
             let span = finished(record, record.payload(bytes), page, schema);
@@ -127,8 +157,8 @@ impl ReachingSpans {
     /// Adds spans that reach into earlier pages, the innermost last; returns its number.
     fn push(&mut self, spans: Vec<(u64, u64)>, around: u32) -> u32 {
         spans.into_iter().fold(around, |around, (start, id)| {
-            self.0.push(Reaching { start, id, around });
-            self.0.len() as u32
+            self.spans.push(Reaching { start, id, around });
+            self.spans.len() as u32
         })
     }
 
@@ -140,7 +170,13 @@ impl ReachingSpans {
             Around::Thread(ids) => return ids.clone(),
             Around::Ring(top) => *top,
         };
-        let mut open = OpenSpans::new(&self.0, top);
+        if self.none_ends_in(page) && self.passing(page, top) == top {
+            return match OpenSpans::new(&self.spans, top).innermost() {
+                0 => Vec::new(),
+                id => vec![id; page.summary.reservations() as usize],
+            };
+        }
+        let mut open = OpenSpans::new(&self.spans, top);
         let mut ids = Vec::new();
         let records: Vec<_> = page.records(bytes).collect();
         for record in records.iter().rev() {

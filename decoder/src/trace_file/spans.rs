@@ -30,6 +30,10 @@ fn contain_slot(reaching: &mut ReachingSpans, slot: &mut Slot, schema: &Schema) 
             top = 0;
         }
         page.around = Around::Ring(top);
+        if reaching.none_ends_in(page) {
+            top = reaching.passing(page, top);
+            continue;
+        }
         page.load_into(&mut bytes);
         top = reaching.take_page(page, &bytes, schema, top);
     }
@@ -41,6 +45,7 @@ pub(crate) fn contain(sessions: &mut [Session]) {
     for session in sessions.iter_mut().filter(|s| s.schema.has(Shape::Span)) {
         let (slots, schema) = (&mut session.slots, &session.schema);
         let reaching = &mut session.reaching;
+        *reaching = ReachingSpans::of(schema);
         slots
             .iter_mut()
             .for_each(|slot| contain_slot(reaching, slot, schema));
