@@ -87,6 +87,7 @@ A span or call belongs to the time of its end: --from and --to choose by it.
 Examples:
   ringmark export run.rmk -o run.pftrace
   ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
+  ringmark export run.rmk --format folded -o - | head
   ringmark export -p 812 --name 'request.*' --format chrome")]
 pub(crate) struct Args {
     #[command(flatten)]
