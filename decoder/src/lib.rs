@@ -71,7 +71,7 @@ pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::figures::{Counted, Figures};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
 pub use sums::hosts::HostFigures;
-pub use sums::last_words::LastWords;
+pub use sums::last_words::{LastWords, Moment};
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::paths::{Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};

@@ -186,6 +186,27 @@ fn losses_stand_where_they_happened() {
     assert!(json(&dump).contains(r#""kind":"lost","name":null"#));
 }
 
+/// The event that found the ring full may have read the clock before its page was begun.
+#[test]
+fn a_loss_is_not_later_than_the_event_after_it() {
+    let mut bytes = start(Mode::Discard);
+    let mut page = PageOf::new(0, 0);
+    page.event(1, 16, &[0]).close().write(true, &mut bytes);
+    let mut page = PageOf::new(1, 1);
+    page.header.lost_before = 5;
+    page.event(0, TIME_EXTEND, &[1500]).event(0, 16, &[1]);
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let times: Vec<_> = dump
+        .events()
+        .map(|item| match item {
+            Output::Event(e) => e.t_ns,
+            Output::Lost(l) => l.t_ns,
+        })
+        .collect();
+    assert_eq!(times, [1, 500, 500]);
+}
+
 #[test]
 fn overwritten_events_are_counted_and_fine() {
     let mut bytes = start(Mode::Overwrite);

@@ -18,7 +18,7 @@ fn decoded(blocks: &[u8]) -> Dump {
 fn of(endings: &[Ending]) -> Option<Ending> {
     let mut blocks = Vec::new();
     for ending in endings {
-        write::ending(&mut blocks, SESSION, *ending).expect("a block");
+        write::ending(&mut blocks, SESSION, *ending, 0).expect("a block");
     }
     decoded(&blocks).sessions[0].ending
 }
@@ -64,7 +64,7 @@ fn an_end_of_an_unknown_kind_is_none_and_a_short_block_is_damage() {
 fn verify_tells_the_ends_as_text_and_as_json() {
     let mut blocks = Vec::new();
     let killed = Ending::of_wait_status(0x8B).expect("a signal");
-    write::ending(&mut blocks, SESSION, killed).expect("a block");
+    write::ending(&mut blocks, SESSION, killed, 0).expect("a block");
     let found = decoded(&blocks).verify();
     let text = found.to_string();
     assert!(

@@ -4,9 +4,10 @@
 mod common;
 
 use common::*;
-use ringmark_decoder::{Dump, Kept, OpenThread, Value};
+use ringmark_decoder::{Dump, Kept, Moment, OpenThread, Value};
 use ringmark_format::TypeId;
 use ringmark_format::codec::write;
+use ringmark_format::ending::Ending;
 use ringmark_format::open_span::{ENDED_SESSION, Frame, Head, MOVING, OpenSpans};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
@@ -146,6 +147,31 @@ fn arguments_are_whole_cut_or_not_kept() {
         String::from_utf8_lossy(&text),
         " rows=7 table=\"customer\"… late=…"
     );
+}
+
+/// A span of a process that has died is open until its end, if a reader saw that: the earliest one that did.
+#[test]
+fn a_span_is_open_until_the_end_that_was_seen() {
+    let killed = Ending::of_wait_status(9).unwrap();
+    let dead = |seen: &[u64]| {
+        let mut bytes = started();
+        let frames = [query(1500, 7), query(1700, 8)];
+        stack(5, ENDED_SESSION, 0, &frames, &mut bytes);
+        for tick in seen {
+            write::ending(&mut bytes, SESSION, killed, *tick).unwrap();
+        }
+        end(0, &mut bytes);
+        decoded(&bytes)
+    };
+    for (seen, moment, open_ns) in [
+        (&[0][..], Moment::LastEvent, 200),
+        (&[0, 9500, 9900], Moment::End, 8000),
+    ] {
+        let dump = dead(seen);
+        assert_eq!(dump.open_spans()[0].spans[0].open_ns, open_ns);
+        let words = dump.last_words();
+        assert_eq!((words[0].until, words[0].until_ns), (moment, 500 + open_ns));
+    }
 }
 
 #[test]

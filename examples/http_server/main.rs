@@ -15,11 +15,11 @@ use tracing_subscriber::{Layer, fmt, prelude::*};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let _session = ringmark::start_from_env();
+    let session = ringmark::start_from_env();
     let log = fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry()
         .with(log.with_filter(LevelFilter::ERROR))
-        .with(ringmark::tracing::layer())
+        .with(session.as_ref().map(|_| ringmark::tracing::layer()))
         .init();
     let address = std::env::args().nth(1);
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0")).await?;

@@ -13,11 +13,11 @@ use tracing_subscriber::{Layer, fmt, prelude::*};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let _session = ringmark::start_from_env();
+    let session = ringmark::start_from_env();
     let log = fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry()
         .with(log.with_filter(LevelFilter::WARN))
-        .with(ringmark::tracing::layer())
+        .with(session.as_ref().map(|_| ringmark::tracing::layer()))
         .init();
     let span = |request: &Request<_>| info_span!("request", path = request.uri().path());
     let app = Router::new()

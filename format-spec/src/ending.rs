@@ -12,7 +12,9 @@ layout! {
         /// KILLED: bit 0, a core was dumped ([`CORE`]); bit 1, the kernel was out of memory ([`MEMORY`]).
         8 flags: u32,
         /// Zero.
-        12 reserved: [u32; 3],
+        12 reserved: u32,
+        /// Tick at which a reader that had watched the living process found it dead; 0: none had.
+        16 seen_tick: u64,
     }
 }
 
@@ -95,7 +97,7 @@ impl Ending {
         })
     }
 
-    /// The content of its block.
+    /// The content of its block, but for the tick at which it was seen.
     #[must_use]
     pub const fn block(self) -> EndingBlock {
         let (how, code, flags) = match self {
@@ -117,7 +119,8 @@ impl Ending {
             how,
             code: code as u32,
             flags,
-            reserved: [0; 3],
+            reserved: 0,
+            seen_tick: 0,
         }
     }
 

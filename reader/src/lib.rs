@@ -43,6 +43,7 @@ pub use ringmark_ring::slot::WaitCounts;
 pub use sessions::file_id::FileId;
 pub use sessions::info::SessionInfo;
 pub use sessions::leases::{Announcement, DirectoryRemovals, Removals};
+pub use sessions::pids::lives_here;
 pub use sessions::selection::Selection;
 pub use sessions::session::{Access, Session};
 pub use sessions::{clean, control, find, info, notes, selection, session};

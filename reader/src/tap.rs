@@ -95,8 +95,10 @@ impl Tap {
     #[must_use]
     pub fn ending(&self) -> Vec<u8> {
         let mut block = Vec::new();
-        if let Some(ending) = self.session().ending() {
-            fits(write::ending(&mut block, self.session().uuid(), ending));
+        let session = self.session();
+        if let Some(ending) = session.ending() {
+            let seen_tick = session.dead_tick();
+            fits(write::ending(&mut block, session.uuid(), ending, seen_tick));
         }
         block
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringmark_decoder::{Dump, Kept, Output, Value};
+use ringmark_decoder::{Dump, Kept, Moment, Output, Value};
 use ringmark_tests::delivery::number;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::{decode, snapshot};
@@ -124,6 +124,55 @@ fn living_recorded_and_dead() {
         // A filter asks for events.
         assert!(said(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
     }
+}
+
+/// A recorder that saw the end counts back from it: a span that hung is not shown as just begun.
+#[test]
+fn a_span_that_hung_was_open_until_the_end() {
+    let fixture = Fixture::new("hung-span");
+    let mut program = start(&fixture, "mode=overwrite", "hold");
+    let mut recorder = fixture.command(ringmark_tests::binary::path());
+    let file = fixture.path("hung.rmk");
+    recorder.args(["record", "-p", &program.id().to_string(), "-o"]);
+    let recorder = Running::start(recorder.arg(&file)).expect("a recorder");
+    let hung = Duration::from_millis(300);
+    std::thread::sleep(hung);
+    let _ = program.child().kill();
+    let _ = program.child().wait();
+    let said = recorder.finish(SOON).stderr_text();
+    assert!(said.contains("counted back from the end:"), "{said}");
+    let dump = decode(&[file]);
+    let words = dump.last_words();
+    assert!(words.iter().all(|thread| thread.until == Moment::End));
+    let open = words.iter().flat_map(|thread| &thread.open);
+    let least = open
+        .flat_map(|thread| &thread.spans)
+        .map(|s| s.open_ns)
+        .min();
+    assert!(
+        least.is_some_and(|ns| ns >= hung.as_nanos() as u64),
+        "{least:?}"
+    );
+}
+
+/// A command that comes after the end does not know when it was.
+#[test]
+fn after_the_end_a_span_was_open_for_longer_than_is_known() {
+    let fixture = Fixture::new("late-snapshot");
+    let mut program = start(&fixture, "mode=overwrite", "hold");
+    let pid = program.id().to_string();
+    let _ = program.child().kill();
+    let _ = program.child().wait();
+    let said = tool(&fixture, &["cat", "-p", &pid]);
+    assert!(
+        said.contains("from the last event of any thread:"),
+        "{said}"
+    );
+    let mut open = said.lines().filter(|line| line.starts_with("  open "));
+    assert!(
+        open.all(|line| line.contains("> ") || line.contains(" + ")),
+        "{said}"
+    );
 }
 
 /// Each thread has its last three events, before what it has open. Eight threads are shown, then how

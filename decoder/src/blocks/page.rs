@@ -244,6 +244,14 @@ impl Page {
         self.header.tick_base < self.from
     }
 
+    /// The tick with which it began. Its first record may have read the clock before the page was begun.
+    pub(crate) fn earliest_tick(&self) -> u64 {
+        let first = self.summary.ticks.map(|(first, _)| first);
+        first.map_or(self.header.tick_base, |first| {
+            first.min(self.header.tick_base)
+        })
+    }
+
     /// Whether nothing in it ends a walk before its end.
     pub(crate) fn is_sound(&self, bytes: &[u8]) -> bool {
         let mut walk = self.walk();

@@ -120,7 +120,7 @@ pub(super) fn end(cut: &CutSession<'_>) -> Vec<u8> {
             ));
         }
         if let Some(ending) = session.ending {
-            fits(write::ending(&mut out, uuid, ending));
+            fits(write::ending(&mut out, uuid, ending, session.dead_tick));
         }
     }
     counters(cut, &mut out);

@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
             // One at the end happened after the last page began.
             let page = self.records.page_or_last(self.records.begun());
             return Next::Loss(match page {
-                Some(page) => self.time.of(clock, page.header.tick_base),
+                Some(page) => self.time.of(clock, page.earliest_tick()),
                 None => self.time.latest(clock),
             });
         }

@@ -71,12 +71,15 @@ fn cover(session: &Session) -> Option<Cover<'_>> {
         return None;
     }
     let clock = &session.clock;
-    let sampled = session.counters.as_ref().and_then(|c| c.sample());
+    // After the end of the process its clock goes on, and the session covers nothing more.
+    let counters = session.counters.as_ref();
+    let counters = counters.filter(|_| session.ending.is_none());
+    let sampled = counters.and_then(|c| c.sample());
     let sampled = sampled.map_or(0, |s| s.mono_ns.saturating_sub(clock.mono_zero_ns));
     Some(Cover {
         session,
         from_ns: clock.t_ns(first.max(whole)),
-        to_ns: clock.t_ns(last).max(sampled),
+        to_ns: clock.t_ns(last.max(session.dead_tick)).max(sampled),
         overwritten,
         lost,
     })

@@ -6,8 +6,9 @@
 //! thread did was lost, what is shown is the last that is known.
 //!
 //! Times count back from one moment for all threads of a process. While it runs, that is the moment
-//! of the copy. When it has ended, its end is not recorded: then it is the last event of any thread.
+//! of the copy. After its end it is that end, if a reader saw it, or else the last event of any thread.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use ringmark_format::schema::Shape;
@@ -41,14 +42,26 @@ pub struct LastWords<'a> {
     pub open: Vec<OpenThread<'a>>,
     /// When it did what it did last, in ns since the session's start.
     pub last_ns: u64,
-    /// What times are counted back from: the moment of the copy, or the last event of a process that
-    /// has ended, in ns since the session's start.
+    /// What times are counted back from, in ns since the session's start.
     pub until_ns: u64,
+    /// What that moment is.
+    pub until: Moment,
+}
+
+/// What the times of a process are counted back from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The copy of a process that runs.
+    Copy,
+    /// The end of the process, as a reader saw it.
+    End,
+    /// The last event of a process that has ended: it may have lived longer.
+    LastEvent,
 }
 
 impl Dump {
-    /// What the last thread of each ring did last, the latest thread first; threads of whose rings
-    /// nothing is here are missing.
+    /// What the last thread of each ring did last: threads with open spans first, then the others, and
+    /// the latest first of both. Threads of whose rings nothing is here are missing.
     ///
     /// ```
     /// use ringmark_decoder::DumpBuilder;
@@ -62,7 +75,7 @@ impl Dump {
     pub fn last_words(&self) -> Vec<LastWords<'_>> {
         let mut threads: BTreeMap<(usize, u32), LastWords<'_>> = BTreeMap::new();
         for session in &self.sessions {
-            let until_ns = self.until_ns(session.process);
+            let until = self.until(session.process);
             for slot in &session.slots {
                 let events = last_events(session, slot);
                 let Some(page) = slot.pages.last().filter(|_| !events.is_empty()) else {
@@ -71,38 +84,40 @@ impl Dump {
                 let key = key(session, page.header.tid, slot.index.0);
                 let thread = threads.entry(key).or_insert_with(|| {
                     let (tid, comm) = (page.header.tid, page.thread_name());
-                    LastWords::new(session, tid, comm, until_ns)
+                    LastWords::new(session, tid, comm, until)
                 });
                 thread.events.extend(events);
             }
         }
         for open in self.open_spans() {
             let key = key(open.session, open.tid, 0);
-            let until_ns = self.until_ns(open.session.process);
-            let new = || LastWords::new(open.session, open.tid, open.comm, until_ns);
+            let until = self.until(open.session.process);
+            let new = || LastWords::new(open.session, open.tid, open.comm, until);
             let thread = threads.entry(key).or_insert_with(new);
             thread.open.push(open);
         }
         let mut threads: Vec<_> = threads.into_values().map(LastWords::finish).collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.last_ns));
+        threads.sort_by_key(|thread| (thread.open.is_empty(), Reverse(thread.last_ns)));
         name_ended(&mut threads);
         threads
     }
 
-    /// What the times of a process are counted back from.
-    fn until_ns(&self, process: usize) -> u64 {
-        let sessions = self.sessions.iter().filter(|s| s.process == process);
-        let ends = sessions.map(|session| {
-            let pages = session.slots.iter().flat_map(|slot| &slot.pages);
-            let ticks = pages.filter_map(|page| page.summary.ticks);
-            let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
+    /// What the times of a process are counted back from, and when that was.
+    fn until(&self, process: usize) -> (Moment, u64) {
+        let sessions = || self.sessions.iter().filter(|s| s.process == process);
+        let ends = sessions().map(|session| {
             let counted = session.counters.as_ref().map(|c| c.header.sample_tick);
             let now = counted.filter(|_| session.ending.is_none());
-            let ticks = ticks.map(|(_, last)| last);
-            let ticks = ticks.chain(frames.map(|frame| frame.tick)).chain(now);
-            session.clock.t_ns(ticks.max().unwrap_or(0))
+            session
+                .clock
+                .t_ns(session.last_tick().max(now.unwrap_or(0)))
         });
-        ends.max().unwrap_or(0)
+        let moment = match sessions().any(|session| session.ending.is_some()) {
+            _ if sessions().any(|session| session.dead_tick != 0) => Moment::End,
+            true => Moment::LastEvent,
+            false => Moment::Copy,
+        };
+        (moment, ends.max().unwrap_or(0))
     }
 }
 
@@ -124,7 +139,12 @@ impl<'a> LastWords<'a> {
         }
     }
 
-    fn new(session: &'a Session, tid: u32, comm: &'a [u8], until_ns: u64) -> Self {
+    fn new(
+        session: &'a Session,
+        tid: u32,
+        comm: &'a [u8],
+        (until, until_ns): (Moment, u64),
+    ) -> Self {
         Self {
             session,
             tid,
@@ -133,6 +153,7 @@ impl<'a> LastWords<'a> {
             open: Vec::new(),
             last_ns: 0,
             until_ns,
+            until,
         }
     }
 

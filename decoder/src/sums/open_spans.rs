@@ -50,8 +50,8 @@ pub struct OpenSpan<'a> {
     pub since: u64,
     /// The same in ns since the session's start.
     pub since_ns: u64,
-    /// How long it had been open, ns: when the session was copied; of a process that has ended,
-    /// when its last event was recorded or its last span began.
+    /// How long it had been open, ns: when the session was copied; of a process that has ended, at its
+    /// end, or if no reader saw that, when its last event was recorded or its last span began.
     pub open_ns: u64,
     /// Id of a span that may change threads.
     pub span: Option<u64>,
@@ -114,13 +114,7 @@ fn open_in(session: &Session) -> Vec<OpenThread<'_>> {
         return Vec::new();
     }
     let known = Known::of(session);
-    let last = session.slots.iter().flat_map(|slot| &slot.pages);
-    let last = last
-        .filter_map(|page| page.summary.ticks)
-        .map(|(_, last)| last);
-    let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
-    let last = last.chain(frames.map(|frame| frame.tick));
-    let last = last.max().unwrap_or(0);
+    let last = session.last_tick();
     let threads = session.open_stacks.iter();
     threads
         .map(|stack| open_of(session, stack, &known, last))

@@ -53,6 +53,8 @@ pub struct Session {
     pub process: usize,
     /// How it ended; `None`: it goes on, or nothing read says.
     pub ending: Option<Ending>,
+    /// Tick at which a reader that watched its living process found it dead; 0: none did.
+    pub(crate) dead_tick: u64,
     /// Its place in the sessions of its dump.
     pub(crate) number: usize,
     /// The first session in the dump whose clock and zero it shares; its own number: it shares none.
@@ -91,6 +93,16 @@ impl Session {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.header.map_or(0, |h| h.pid)
+    }
+
+    /// The latest tick that is known of it: of its records, open spans, and the end of its process.
+    pub(crate) fn last_tick(&self) -> u64 {
+        let pages = self.slots.iter().flat_map(|slot| &slot.pages);
+        let ticks = pages.filter_map(|page| page.summary.ticks);
+        let frames = self.open_stacks.iter().flat_map(|stack| &stack.frames);
+        let ticks = ticks.map(|(_, last)| last);
+        let ticks = ticks.chain(frames.map(|frame| frame.tick));
+        ticks.max().unwrap_or(0).max(self.dead_tick)
     }
 
     /// What the session did when a ring was full; `None`: not known.

@@ -36,6 +36,8 @@ pub(crate) struct SessionBuilder {
     left_out: Vec<IndexSlot>,
     open_spans: OpenStacks,
     ending: Option<Ending>,
+    /// Tick at which its process was found dead; 0: not known.
+    dead_tick: u64,
     extent: Extent,
 }
 
@@ -62,6 +64,7 @@ impl SessionBuilder {
             left_out: Vec::new(),
             open_spans: OpenStacks::default(),
             ending: None,
+            dead_tick: 0,
             extent: Extent::default(),
         }
     }
@@ -100,13 +103,17 @@ impl SessionBuilder {
 
     /// A known end counts before one that is not, the later before the earlier.
     pub(crate) fn take_ending(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let (new, _) = EndingBlock::read_from_prefix(content).map_err(|_| Fault::Value {
+        let (block, _) = EndingBlock::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of an ENDING block",
             found: content.len() as u64,
             expected: EndingBlock::BYTES as u64,
         })?;
         let is_known = |ending: &Option<Ending>| ending.is_some_and(Ending::is_known);
-        let new = Ending::of_block(&new);
+        let new = Ending::of_block(&block);
+        if new.is_some() && block.seen_tick != 0 {
+            let earlier = Some(self.dead_tick).filter(|tick| *tick != 0);
+            self.dead_tick = earlier.map_or(block.seen_tick, |tick| tick.min(block.seen_tick));
+        }
         if new.is_some() && (is_known(&new) || !is_known(&self.ending)) {
             self.ending = new;
         }
@@ -185,6 +192,7 @@ impl SessionBuilder {
             slots,
             counters: self.counters,
             ending: self.ending,
+            dead_tick: self.dead_tick,
             left_out: self.left_out,
             open_stacks: self.open_spans.finish(),
             window: self.extent.window(),

@@ -6,7 +6,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::{CodecError, crc32, encode, header_crc};
 use crate::align::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
-use crate::ending::Ending;
+use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
 use crate::stream::HostClock;
@@ -142,16 +142,22 @@ pub fn host_clock(
     block(out, header, measured.as_bytes())
 }
 
-/// Appends an ENDING block: how the session ended.
+/// Appends an ENDING block: how the session ended, and the tick at which that was seen; 0: it was
+/// not watched.
 ///
 /// # Errors
 /// [`CodecError::TooLarge`].
-pub fn ending(out: &mut Vec<u8>, session: Uuid, ending: Ending) -> Result<(), CodecError> {
-    block(
-        out,
-        header(kind::ENDING, session),
-        ending.block().as_bytes(),
-    )
+pub fn ending(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    ending: Ending,
+    seen_tick: u64,
+) -> Result<(), CodecError> {
+    let content = EndingBlock {
+        seen_tick,
+        ..ending.block()
+    };
+    block(out, header(kind::ENDING, session), content.as_bytes())
 }
 
 /// Appends an OPEN_SPANS block: the stack of one thread, with its open frames.

@@ -47,11 +47,11 @@ impl<S> fmt::Debug for RecorderLayer<S> {
 /// use tracing_subscriber::prelude::*;
 /// use tracing_subscriber::{EnvFilter, fmt};
 ///
-/// let _session = ringmark::start_from_env();
+/// let session = ringmark::start_from_env();
 /// tracing_subscriber::registry()
 ///     .with(EnvFilter::new("info"))
 ///     .with(fmt::layer().with_writer(std::io::stderr))
-///     .with(ringmark::tracing::layer())
+///     .with(session.as_ref().map(|_| ringmark::tracing::layer()))
 ///     .init();
 /// tracing::info!("in the log, and recorded if `RINGMARK` asks for a session");
 /// ```

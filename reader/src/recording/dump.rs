@@ -185,13 +185,19 @@ impl Dump {
         Ok(())
     }
 
-    /// Writes an ENDING block, before the last COUNTERS block of the session.
+    /// Writes an ENDING block, before the last COUNTERS block of the session. `seen_tick` is the
+    /// tick at which the process was found dead; 0: it was not watched.
     ///
     /// # Errors
     /// [`ReaderError::Output`].
-    pub fn add_ending(&mut self, session: Uuid, ending: Ending) -> Result<(), ReaderError> {
+    pub fn add_ending(
+        &mut self,
+        session: Uuid,
+        ending: Ending,
+        seen_tick: u64,
+    ) -> Result<(), ReaderError> {
         let mut block = Vec::new();
-        fits(write::ending(&mut block, session, ending));
+        fits(write::ending(&mut block, session, ending, seen_tick));
         self.output.write_blocks(&block)
     }
 

@@ -72,7 +72,7 @@ pub fn snapshot(
     let finality = Finality::final_if(ended && drain.is_drained());
     dump.add_open_spans(&open_spans, 0)?;
     if let Some(ending) = drain.session().ending().filter(|_| ended) {
-        dump.add_ending(uuid, ending)?;
+        dump.add_ending(uuid, ending, drain.session().dead_tick())?;
         figures.ending = Some(ending);
     }
     dump.add_counters(uuid, &drain.counters(finality, None)?)?;

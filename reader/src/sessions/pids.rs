@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use ringmark_format::session::ProcessId;
 use ringmark_ring::identity;
 
 /// The pids of all processes that `/proc` shows.
@@ -23,6 +24,17 @@ pub(crate) fn pid_here(pid: u32, pid_namespace: u64) -> Option<u32> {
         let namespace = fs::metadata(format!("/proc/{here}/ns/pid")).map(|m| m.ino());
         namespace.is_ok_and(|inode| inode == pid_namespace) && innermost_pid(*here) == Some(pid)
     })
+}
+
+/// Whether a process of this kernel and of our pid namespace is there, and is no zombie. What a trace
+/// file says of its process can be asked so long after.
+#[must_use]
+pub fn lives_here(process: &ProcessId) -> bool {
+    let who = process.pid.to_string();
+    process.boot_id == identity::boot_id()
+        && process.pid_namespace == identity::own_pid_namespace()
+        && identity::start_time(&who) == Some(process.start_time)
+        && !identity::is_zombie(&who)
 }
 
 /// The pid of a process in its own namespace: the last number of `NSpid:` in `/proc/PID/status`.

@@ -8,7 +8,7 @@ mod ending;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ringmark_format::Uuid;
@@ -55,8 +55,12 @@ pub struct Session {
     /// `None`: the process is dead, or in a pid namespace that we do not see.
     pidfd: Option<OwnedFd>,
     kills: Option<MemoryKills>,
+    /// The process lived when the session was opened, and can be seen.
+    lived: bool,
     /// The process was found dead; it stays so.
     dead: AtomicBool,
+    /// Tick of the session's clock at which it was found dead; 0: it was dead before, or cannot be seen.
+    dead_tick: AtomicU64,
     /// Pid of the holder of the life lock when it was last found alive; 0: it has no pid here.
     holder: AtomicI32,
     shares_clocks: bool,
@@ -100,10 +104,12 @@ impl Session {
             shares_clocks: shares_clocks(&ring, pidfd.is_some()),
             uuid: Uuid(ring.geometry().header.session),
             kills: MemoryKills::of(ring.geometry().header.pid),
+            lived: pidfd.as_ref().is_some_and(is_alive),
             pidfd,
             ring,
             access,
             dead: AtomicBool::new(false),
+            dead_tick: AtomicU64::new(0),
             holder: AtomicI32::new(0),
         };
         session.exclude_others()?;
@@ -237,6 +243,20 @@ impl Session {
 
     fn is_known_dead(&self) -> bool {
         self.dead.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the process is dead, and when that was seen.
+    fn note_dead(&self) {
+        if self.lived && self.shares_clocks {
+            let now = clock::sample(self.ring.geometry().clock).tick;
+            self.dead_tick.store(now, Ordering::Relaxed);
+        }
+        self.dead.store(true, Ordering::Relaxed);
+    }
+
+    /// Tick at which the process, which this reader had seen alive, was found dead; 0: it was not.
+    pub(crate) fn dead_tick(&self) -> u64 {
+        self.dead_tick.load(Ordering::Relaxed)
     }
 
     /// As [`Session::ended`], but for a process that can be seen as of the last [`wait_for_end`]:
@@ -396,6 +416,12 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     (alive || identity::is_unreaped(header)).then_some(pidfd)
 }
 
+/// Whether the process of a pidfd has not ended.
+fn is_alive(pidfd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
+}
+
 /// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight
 /// cannot be read. Then the session's own samples decide, as precisely as its nominal rate allows.
 fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
@@ -444,7 +470,7 @@ pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time
     }
     for (session, fd) in seen.iter().zip(&fds) {
         if !fd.revents().is_empty() {
-            session.dead.store(true, Ordering::Relaxed);
+            session.note_dead();
         }
     }
 }

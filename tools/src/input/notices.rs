@@ -1,6 +1,9 @@
 //! What a person should know of the trace files that a command has read, on standard error.
 
+use std::collections::HashSet;
+
 use ringmark_decoder::{Dump, Session, SessionChoice, Verification};
+use ringmark_reader::lives_here;
 
 use crate::output::event_lines::has_dates;
 use crate::output::units::{counted, duration};
@@ -21,6 +24,27 @@ pub(super) fn tell_all(dump: &Dump) {
     tell_clocks(dump, &found);
     tell_schema(dump);
     tell_newer(dump);
+    tell_unfinished(dump, &found);
+}
+
+/// Prints which processes are still recorded into this trace file, as far as events are not in it yet.
+fn tell_unfinished(dump: &Dump, found: &Verification) {
+    let goes_on = |session: &&Session| {
+        let process = session.header.and_then(|header| header.process());
+        session.ending.is_none() && process.is_some_and(|process| lives_here(&process))
+    };
+    let mut told = HashSet::new();
+    let running = dump.sessions.iter().filter(|_| found.missing > 0);
+    for session in running.filter(goes_on) {
+        if told.insert(session.process) {
+            let (name, pid) = (session.process_name(), session.pid());
+            note(&format!(
+                "{}[{pid}] still runs: its latest events come into the trace file when their page is \
+                 full, or it ends; '-p {pid}' shows them now",
+                printable(&String::from_utf8_lossy(name))
+            ));
+        }
+    }
 }
 
 /// Prints what was there when the input was read first, and not when its events were shown.

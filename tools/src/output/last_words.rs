@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use ringmark_decoder::{Dump, Event, LastWords, OpenSpan, OpenThread, event_words};
+use ringmark_decoder::{Dump, Event, LastWords, Moment, OpenSpan, OpenThread, event_words};
+use ringmark_format::ending::{Ending, signal_name};
 use serde_json::Value;
 
 use super::json::{self, Head};
@@ -32,10 +33,15 @@ pub(crate) enum Show {
     Threads,
 }
 
-/// Lines about threads, the one that did something last first; empty: nothing is to be shown.
+/// Signals that a thread brings on itself.
+const OWN_SIGNALS: [&str; 6] = [
+    "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP",
+];
+
+/// Lines about threads, those with open spans first; empty: nothing is to be shown.
 ///
 /// ```text
-/// last events and open spans, counted back from the last event:
+/// last events and open spans, counted back from the end:
 /// worker-1[815]
 ///   last  1.21 ms ago  http.accept path="/cart"
 ///   open  1.20 ms      http.handle worker=1
@@ -74,26 +80,39 @@ pub(crate) fn text(dump: &Dump, show: Show) -> String {
         thread
             .open
             .iter()
-            .for_each(|open| push_open(open, show, &mut lines));
+            .for_each(|open| push_open(open, thread.until, show, &mut lines));
     }
     let more = threads.len().saturating_sub(shown);
     if more > 0 {
         lines.push(format!("and {}", counted(more as u64, "more thread")));
     }
+    if let (Some(signal), Show::Short, 2..) = (own_signal(dump), show, threads.len()) {
+        lines.push(format!(
+            "which thread got {signal} is not known here: a core file tells"
+        ));
+    }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn heading(threads: &[LastWords<'_>], show: Show) -> String {
-    let mut endings = threads.iter().map(|thread| thread.session.ending);
     let what = match show {
         Show::Open => "open spans",
         Show::Short | Show::Threads => "last events and open spans",
     };
-    let from = match endings.any(|ending| ending.is_some()) {
-        true => "the last event",
-        false => "now",
+    let is = |moment| threads.iter().any(|thread| thread.until == moment);
+    let from = match (is(Moment::LastEvent), is(Moment::End)) {
+        (true, _) => "the last event of any thread",
+        (false, true) => "the end",
+        (false, false) => "now",
     };
     format!("{what}, counted back from {from}:")
+}
+
+/// A signal that ended a process, and that one of its threads brought on itself.
+fn own_signal(dump: &Dump) -> Option<&'static str> {
+    let endings = dump.sessions.iter().filter_map(|session| session.ending);
+    let mut signals = endings.filter_map(Ending::signal).filter_map(signal_name);
+    signals.find(|signal| OWN_SIGNALS.contains(signal))
 }
 
 /// The process of a thread, where there are several.
@@ -132,7 +151,7 @@ pub(crate) fn verb(event: &Event<'_>) -> &'static str {
     }
 }
 
-fn push_open(open: &OpenThread<'_>, show: Show, lines: &mut Vec<String>) {
+fn push_open(open: &OpenThread<'_>, until: Moment, show: Show, lines: &mut Vec<String>) {
     let number = open.spans.len();
     let left_out = match show {
         Show::Open => 0..0,
@@ -145,9 +164,13 @@ fn push_open(open: &OpenThread<'_>, show: Show, lines: &mut Vec<String>) {
             lines.push(format!("  open               {indent}+ {number} between"));
         }
         if !left_out.contains(&depth) {
-            let since = duration(span.open_ns);
+            let since = match until {
+                Moment::LastEvent => format!("> {}", duration(span.open_ns)),
+                Moment::Copy | Moment::End => duration(span.open_ns),
+            };
             let words = span_words(span);
-            let line = format!("  open {since:>8}      {}{words}", indent(depth));
+            let since = format!("{since:>8}");
+            let line = format!("  open {since:<14}{}{words}", indent(depth));
             lines.push(fitted(line));
         }
     }

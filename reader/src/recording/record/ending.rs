@@ -66,10 +66,10 @@ impl Recorder {
         };
         let content = recorded.drain.counters(finality, recount)?;
         let session = recorded.drain.session();
-        let uuid = session.uuid();
+        let (uuid, seen_tick) = (session.uuid(), session.dead_tick());
         if let Some(ending) = session.ending().filter(|_| wanted == Finality::Final) {
             let end = self.ends.of(session, ending);
-            self.dump.add_ending(uuid, end.ending)?;
+            self.dump.add_ending(uuid, end.ending, seen_tick)?;
             self.ends.add(end);
         }
         let after = block_bytes(content.len()) as u64;

@@ -6,10 +6,9 @@ use std::sync::OnceLock;
 use ringmark_format::ending::Ending;
 use ringmark_ring::process_end::MemoryKills;
 use ringmark_ring::{identity, process_end};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::Session;
+use super::{Session, is_alive};
 
 /// `off`: the kernel is not asked how processes of others ended, as if it could not tell.
 const SWITCH: &str = "RINGMARK_ASK_ENDS";
@@ -60,8 +59,7 @@ impl Session {
     /// Whether the process is there, be it as another program.
     fn process_goes_on(&self) -> bool {
         if let Some(pidfd) = &self.pidfd {
-            let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-            return poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0);
+            return is_alive(pidfd);
         }
         let header = self.header();
         if header.pid_namespace != identity::own_pid_namespace() {

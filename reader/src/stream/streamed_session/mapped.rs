@@ -77,7 +77,13 @@ impl MappedSession {
         let mut blocks = self.open_spans.take().unwrap_or_default();
         let session = self.drain.session();
         if let Some(ending) = session.ending().filter(|_| ended) {
-            fits(write::ending(&mut blocks, session.uuid(), ending));
+            let seen_tick = session.dead_tick();
+            fits(write::ending(
+                &mut blocks,
+                session.uuid(),
+                ending,
+                seen_tick,
+            ));
         }
         blocks
     }
