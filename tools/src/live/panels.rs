@@ -196,7 +196,7 @@ fn open(model: &Model, ui: &Ui, look: Look, shown: Rows) -> Titled {
     }
     let threads = counted(rows.len() as u64, "thread");
     let title = match rows.len() {
-        0 => "open spans: none".to_owned(),
+        0 => "open spans in threads: none".to_owned(),
         _ => format!("open spans in {threads}"),
     };
     Titled {
