@@ -56,7 +56,7 @@ impl fmt::Debug for Payload {
 pub(crate) enum FewBytes {
     None,
     Word([u8; 8]),
-    Others(Rc<[u8]>),
+    Others(Rc<Vec<u8>>),
 }
 
 impl FewBytes {
@@ -65,7 +65,7 @@ impl FewBytes {
         match bytes.try_into() {
             Ok(word) => Self::Word(word),
             Err(_) if bytes.is_empty() => Self::None,
-            Err(_) => Self::Others(bytes.into()),
+            Err(_) => Self::Others(Rc::new(bytes.to_vec())),
         }
     }
 }

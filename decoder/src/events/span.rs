@@ -41,7 +41,7 @@ pub struct Span<'a> {
     /// than 16.
     pub(crate) tids: Vec<u32>,
     /// Entry and exit of a call: what the record means, and its payload.
-    pub(crate) words: [Option<(FunctionUse, FewBytes)>; 2],
+    pub(crate) words: [Option<(&'a FunctionUse, FewBytes)>; 2],
     /// The record that made it, then those with fields that were recorded later, the latest last.
     pub(crate) parts: Vec<(&'a EventType, Payload)>,
 }
@@ -132,7 +132,7 @@ impl<'a> Span<'a> {
     /// The argument or the result of a call that output calls so.
     pub(crate) fn call_word(&self, name: &str) -> Option<u64> {
         let mut words = self.words.iter().flatten();
-        words.find_map(|(meaning, payload)| FunctionWords::read(*meaning, payload).named(name))
+        words.find_map(|(meaning, payload)| FunctionWords::read(**meaning, payload).named(name))
     }
 
     /// Bytes of all its records, which bound what a line shows of them.

@@ -161,7 +161,7 @@ pub(super) fn write_span(span: &Span<'_>, exact: &mut Vec<u8>, out: &mut Vec<u8>
     let is_arg = |field: &Field| IDS.iter().all(|(_, meaning)| !is_id(field, *meaning));
     write_with(span.payload_bytes(), exact, out, |writer| {
         for (meaning, payload) in span.words.iter().flatten() {
-            writer.function(span.end.session, *meaning, payload);
+            writer.function(span.end.session, **meaning, payload);
         }
         if !span.ty.known && span.payload_bytes() > 0 {
             return writer.raw(&span.payload());

@@ -283,7 +283,7 @@ pub fn event_words(event: &Event<'_>) -> (Vec<u8>, Vec<u8>) {
 /// Appends ` key=value …`: the fields of a span, as its line has them, or the arguments of a call.
 pub fn span_args(span: &Span<'_>, out: &mut Vec<u8>) {
     for (meaning, payload) in span.words.iter().flatten() {
-        function_line::words(&FunctionWords::read(*meaning, payload), out);
+        function_line::words(&FunctionWords::read(**meaning, payload), out);
     }
     let mut budget = span.payload_bytes();
     if !span.ty.known && budget > 0 {

@@ -53,7 +53,7 @@ pub struct Call<'a> {
     /// How it ended.
     pub ended: Ended,
     /// What the record of its entry means, and its payload; `None`: it has none here.
-    pub(crate) entry: Option<(FunctionUse, FewBytes)>,
+    pub(crate) entry: Option<(&'a FunctionUse, FewBytes)>,
     /// Slot and tick of entry of the call around it, of a call on another stack.
     pub(super) around: Option<(u64, u64)>,
 }
@@ -81,7 +81,8 @@ impl<'a> Call<'a> {
             return None;
         }
         let total_ns = self.duration_ns()?;
-        let exit = end.ty.function.filter(|_| self.ended != Ended::Unseen);
+        let exit = end.ty.function.as_ref();
+        let exit = exit.filter(|_| self.ended != Ended::Unseen);
         Some(Span {
             end: end.clone(),
             ty: end.ty,
@@ -136,14 +137,21 @@ pub struct OpenCall<'a> {
     pub unsure: bool,
     /// Whether it began before the window of its page.
     pub(super) is_cut: bool,
+    /// Whether a call of the same function was open further out, for certain, when it began.
+    pub(super) recursive: bool,
     /// The page of the record of its entry.
     pub(crate) page: &'a Page,
     /// What the record of its entry means, and its payload.
-    pub(crate) entry: (FunctionUse, FewBytes),
+    pub(crate) entry: (&'a FunctionUse, FewBytes),
 }
 
 impl<'a> OpenCall<'a> {
-    pub(super) fn begun(event: &Event<'a>, function: &'a Function, meaning: FunctionUse) -> Self {
+    #[inline]
+    pub(super) fn begun(
+        event: &Event<'a>,
+        function: &'a Function,
+        meaning: &'a FunctionUse,
+    ) -> Self {
         Self {
             session: event.session,
             function,
@@ -153,6 +161,7 @@ impl<'a> OpenCall<'a> {
             children_ns: 0,
             unsure: false,
             is_cut: event.tick < event.page.from,
+            recursive: false,
             page: event.page,
             entry: (meaning, FewBytes::of(&event.payload)),
         }
@@ -183,7 +192,7 @@ pub(super) fn module_name<'a>(session: &'a Session, function: &Function) -> &'a 
 }
 
 /// How the call ended whose exit means this.
-pub(super) fn ended(meaning: FunctionUse) -> Ended {
+pub(super) fn ended(meaning: &FunctionUse) -> Ended {
     match meaning.loose {
         true => Ended::Unwound,
         false => Ended::Returned,

@@ -82,7 +82,7 @@ impl<'a> Calls<'a> {
     /// Takes the next event in the order of time, and gives `to` each step that it means for the
     /// calls of its thread. Events that are no function records mean none.
     pub fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>)) {
-        let Some(meaning) = event.ty.function else {
+        let Some(meaning) = &event.ty.function else {
             if event.category() == waits::CATEGORY.as_bytes() {
                 self.thread(event).wait(event);
             }
@@ -95,7 +95,7 @@ impl<'a> Calls<'a> {
             return;
         }
         let functions = session.schema.functions();
-        let Some(function) = functions.of_use(&meaning) else {
+        let Some(function) = functions.of_use(meaning) else {
             return;
         };
         let id = meaning.function;
@@ -115,8 +115,9 @@ impl<'a> Calls<'a> {
                 loose: meaning.loose,
             });
             if !meaning.loose {
-                thread.certain.add(session, function);
-                thread.open.push(OpenCall::begun(event, function, meaning));
+                let mut call = OpenCall::begun(event, function, meaning);
+                call.recursive = thread.certain.add(session, function);
+                thread.open.push(call);
             }
         }
     }
@@ -125,11 +126,11 @@ impl<'a> Calls<'a> {
     fn take_elsewhere(
         &mut self,
         event: &Event<'a>,
-        meaning: FunctionUse,
+        meaning: &'a FunctionUse,
         function: &'a Function,
         to: &mut impl FnMut(Step<'a>),
     ) {
-        let Some(slot) = FunctionWords::read(meaning, &event.payload).slot else {
+        let Some(slot) = FunctionWords::read(*meaning, &event.payload).slot else {
             return;
         };
         let depth = self.thread(event).open.len() as u32;
@@ -214,10 +215,10 @@ impl<'a> Thread<'a> {
         &mut self,
         event: &Event<'a>,
         function: &'a Function,
-        meaning: FunctionUse,
+        meaning: &FunctionUse,
     ) -> Call<'a> {
         let (start, id) = (event.start_ns(), meaning.function);
-        let ticks = FunctionWords::read(meaning, &event.payload).duration_ticks;
+        let ticks = FunctionWords::read(*meaning, &event.payload).duration_ticks;
         let start_tick = event.tick.saturating_sub(ticks.unwrap_or(0));
         let duration = event.t_ns.saturating_sub(start);
         let mut children_ns = 0_u64;
@@ -332,7 +333,8 @@ impl<'a> Thread<'a> {
             left_ns: now,
             children_ns: last.children_ns,
             depth: self.open.len() as u32,
-            recursive: self.certain.has(last.session, last.function),
+            // A loss makes those around it unsure, too.
+            recursive: last.recursive && !last.unsure,
             unsure: last.unsure,
             is_cut: last.is_cut,
             ended,

@@ -1,7 +1,7 @@
 //! Which functions a thread is in for certain.
 //!
 //! A call inside a call of the same function counts no time of its own in the function's total. So it is
-//! asked at the end of each call, of stacks that may be deep: calls whose ends were not recorded stay.
+//! asked of each call, on stacks that may be deep: calls whose ends were not recorded stay.
 
 use std::collections::hash_map::Entry;
 
@@ -15,9 +15,12 @@ use crate::words::small_keys::SmallKeys;
 pub(super) struct Certain(SmallKeys<(usize, usize), u32>);
 
 impl Certain {
-    pub(super) fn add(&mut self, session: &Session, function: &Function) {
+    /// Adds a call; returns whether one of this function was there.
+    pub(super) fn add(&mut self, session: &Session, function: &Function) -> bool {
         let calls = self.0.entry((session.number, function.place));
-        *calls.or_default() += 1;
+        let calls = calls.or_default();
+        *calls += 1;
+        *calls > 1
     }
 
     pub(super) fn remove(&mut self, session: &Session, function: &Function) {
