@@ -15,7 +15,7 @@ use crate::blocks::block_reader::Block;
 use crate::blocks::content::Content;
 use crate::blocks::damage::Fault;
 use crate::blocks::type_bits::TypeBits;
-use crate::blocks::walk::{Records, Reservation, Shown, Walk};
+use crate::blocks::walk::{Record, Records, Reservation, Shown, Walk};
 
 /// A page of a session, as far as it was read: a page that was still open has fewer bytes.
 #[derive(Debug)]
@@ -254,8 +254,9 @@ impl Page {
 
     /// Whether nothing in it ends a walk before its end.
     pub(crate) fn is_sound(&self, bytes: &[u8]) -> bool {
-        let mut walk = self.walk();
-        while walk.step(bytes, Shown::default()).is_some() {}
+        let (mut walk, mut record) = (self.walk(), Record::NONE);
+        let shown = Shown::default();
+        while walk.step(bytes, shown, &mut record).is_some() {}
         walk.fault().is_none() && self.hole_at(walk.at(), bytes).is_none()
     }
 
@@ -270,9 +271,10 @@ impl Page {
         let (mut low, mut high) = (u64::MAX, 0);
         let mut sound = walk.at();
         let mut is_before = self.is_old();
-        while let Some(step) = walk.step(bytes, shown) {
+        let mut record = Record::NONE;
+        while let Some(step) = walk.step(bytes, shown, &mut record) {
             match step {
-                Reservation::Event(record) => {
+                Reservation::Event => {
                     is_before &= record.tick < shown.from;
                     summary.backward += u64::from(record.tick < last);
                     last = record.tick;

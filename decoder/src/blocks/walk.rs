@@ -24,6 +24,15 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// What a walk writes over.
+    pub(crate) const NONE: Self = Self {
+        index: 0,
+        tick: 0,
+        type_id: TypeId(0),
+        start: 0,
+        end: 0,
+    };
+
     /// Its payload. `page`: the bytes of the page that was walked. Without them, because they could not
     /// be loaded again, the payload is empty.
     #[inline]
@@ -36,7 +45,7 @@ impl Record {
 /// What became of a reservation, as a walk over the page finds it. Each has a number within the page,
 /// whether or not it became an event.
 pub(crate) enum Reservation {
-    Event(Record),
+    Event,
     Cancelled,
     Uncommitted,
     Reserved,
@@ -136,14 +145,20 @@ impl Walk {
     }
 
     /// The next reservation in `bytes`, the same at each step; `None` at the end or before a fault.
-    /// Time extensions are taken into the record after them.
+    /// Time extensions are taken into the record after them. An event is written to `record`, where it
+    /// stays: a copy would wait for the parts of it.
     #[inline]
-    pub(crate) fn step(&mut self, bytes: &[u8], shown: Shown<'_>) -> Option<Reservation> {
+    pub(crate) fn step(
+        &mut self,
+        bytes: &[u8],
+        shown: Shown<'_>,
+        record: &mut Record,
+    ) -> Option<Reservation> {
         loop {
             let at = self.at;
             let word = word_at(bytes, at).unwrap_or(0);
-            let record = record::unpack(word);
-            let (ticks, type_id, front) = match record {
+            let header = record::unpack(word);
+            let (ticks, type_id, front) = match header {
                 Header::Record {
                     ticks,
                     type_id,
@@ -163,10 +178,10 @@ impl Walk {
                     }
                     return None;
                 }
-                Header::Busy(_) => return self.hole(bytes, record, Reservation::Uncommitted),
-                Header::Cancelled(_) => return self.hole(bytes, record, Reservation::Cancelled),
+                Header::Busy(_) => return self.hole(bytes, header, Reservation::Uncommitted),
+                Header::Cancelled(_) => return self.hole(bytes, header, Reservation::Cancelled),
             };
-            let words = record.words(|| word_at(bytes, at + 8));
+            let words = header.words(|| word_at(bytes, at + 8));
             self.pass(bytes, words.unwrap_or(u64::MAX))?;
             let start = at + front;
             if start > self.at {
@@ -181,7 +196,7 @@ impl Walk {
                 }
                 continue;
             }
-            return Some(self.reservation((ticks, type_id), start, shown));
+            return Some(self.reservation((ticks, type_id), start, shown, record));
         }
     }
 
@@ -192,6 +207,7 @@ impl Walk {
         (ticks, type_id): (u32, TypeId),
         start: usize,
         shown: Shown<'_>,
+        record: &mut Record,
     ) -> Reservation {
         let index = self.index;
         self.index += 1;
@@ -204,13 +220,14 @@ impl Walk {
         if tick < shown.from && shown.kept.binary_search(&index).is_err() {
             return Reservation::LeftOut;
         }
-        Reservation::Event(Record {
+        *record = Record {
             index,
             tick,
             type_id,
             start: start as u32,
             end: self.at as u32,
-        })
+        };
+        Reservation::Event
     }
 
     /// Bytes of a header whose length stands in the next word, if that is no length that the
@@ -239,8 +256,9 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Record> {
-        while let Some(step) = self.walk.step(self.bytes, self.shown) {
-            if let Reservation::Event(record) = step {
+        let mut record = Record::NONE;
+        while let Some(step) = self.walk.step(self.bytes, self.shown, &mut record) {
+            if let Reservation::Event = step {
                 return Some(record);
             }
         }

@@ -123,10 +123,11 @@ impl<'d> CutPage<'d> {
         let mut is_before = base < from;
         let (mut at, mut end, mut reservations, mut counted) = (walk.at(), walk.at(), 0, 0);
         let mut is_later = false;
-        while let Some(step) = walk.step(sound, Shown::default()) {
+        let mut record = Record::NONE;
+        while let Some(step) = walk.step(sound, Shown::default(), &mut record) {
             reservations += 1;
             let mut stays = false;
-            if let Reservation::Event(record) = step {
+            if let Reservation::Event = step {
                 is_before &= record.tick < from;
                 stays = kept.binary_search(&record.index).is_ok();
                 if record.tick < bounds.to || !ends {

@@ -6,9 +6,10 @@
 use ringmark_format::schema::Shape;
 
 use crate::blocks::walk::Record;
-use crate::events::entered_spans::{EnteredSpans, Spans};
+use crate::events::entered_spans::{EnteredSpans, InSpans, RecordAt, Spans};
 use crate::events::event::{Event, Lost, Output};
-use crate::events::slot_records::SlotRecords;
+use crate::events::payload::Payload;
+use crate::events::slot_records::{Placed, SlotRecords};
 use crate::trace_file::loss::{self, Loss};
 use crate::trace_file::session::{Session, Slot};
 use crate::trace_file::time::{NearClock, SessionClock};
@@ -22,8 +23,9 @@ pub(crate) struct Cursor<'a> {
     session_number: usize,
     records: SlotRecords<'a>,
     losses: LossesPassed,
-    /// The record that comes next; `None`: a loss.
-    record: Option<Record>,
+    /// The record that comes next, unless a loss does.
+    record: Record,
+    is_loss: bool,
     time: MergeTime,
     entered: EnteredSpans,
     /// Whether all events are placed in spans; else only records of spans over threads are.
@@ -46,7 +48,8 @@ impl<'a> Cursor<'a> {
                 items: loss::of_slot(session, slot).items,
                 passed: 0,
             },
-            record: None,
+            record: Record::NONE,
+            is_loss: false,
             time: MergeTime {
                 by_wall,
                 ..MergeTime::default()
@@ -77,9 +80,9 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Moment> {
         loop {
-            if let Some(record) = self.records.step() {
-                self.record = Some(record);
-                return Some(self.time.of(&self.session.clock, record.tick));
+            if self.records.step(&mut self.record) {
+                self.is_loss = false;
+                return Some(self.time.of(&self.session.clock, self.record.tick));
             }
             match self.after_page() {
                 Next::Page => {}
@@ -94,7 +97,7 @@ impl<'a> Cursor<'a> {
     #[inline(never)]
     fn after_page(&mut self) -> Next {
         self.has_begun = true;
-        self.record = None;
+        self.is_loss = true;
         let next = self.records.next_page();
         if self.losses.pass(self.records.begun()) {
             let clock = &self.session.clock;
@@ -115,11 +118,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Gives the item that [`Self::advance`] found.
-    #[inline]
+    // Inlined, it makes the item where its user wants it: a copy would wait for the parts of it.
+    #[inline(always)]
     pub(crate) fn take(&mut self, spans: &mut [Spans<'a>]) -> Option<Output<'a>> {
-        match self.record {
-            Some(record) => self.event(record, spans).map(Output::Event),
-            None => self.lost().map(Output::Lost),
+        match self.is_loss {
+            false => self.event(spans).map(Output::Event),
+            true => self.lost().map(Output::Lost),
         }
     }
 
@@ -137,29 +141,43 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    #[inline]
-    fn event(&mut self, record: Record, spans: &mut [Spans<'a>]) -> Option<Event<'a>> {
-        let placed = self.records.placed(record)?;
-        let (session, page) = (self.session, placed.page);
-        let mut event = Event {
+    #[inline(always)]
+    fn event(&mut self, spans: &mut [Spans<'a>]) -> Option<Event<'a>> {
+        let record = &self.record;
+        let Placed {
+            page,
+            bytes,
+            around,
+        } = self.records.placed(record)?;
+        let session = self.session;
+        let ty = session.schema.find(record.type_id)?;
+        let is_part = || ty.shape.is_some_and(Shape::is_part_of_span);
+        let in_spans = match session.has_spans && (self.is_placed || is_part()) {
+            true => {
+                let spans = &mut spans[self.session_number];
+                let at = RecordAt {
+                    ty,
+                    payload: record.payload(bytes),
+                    page,
+                    index: record.index,
+                };
+                self.entered.place(&at, around, spans)
+            }
+            false => InSpans::default(),
+        };
+        Some(Event {
             session,
             page,
-            ty: session.schema.find(record.type_id)?,
-            payload: placed.payload,
+            ty,
+            payload: Payload::new(bytes.clone(), record.start, record.end),
             seq: page.header.first_event.wrapping_add(record.index),
             tick: record.tick,
             t_ns: self.time.t_ns,
-            span: None,
-            parent: None,
-            span_type: None,
-            around: placed.around,
-        };
-        let is_part = || event.ty.shape.is_some_and(Shape::is_part_of_span);
-        if session.has_spans && (self.is_placed || is_part()) {
-            let spans = &mut spans[self.session_number];
-            self.entered.place(&mut event, record.index, spans);
-        }
-        Some(event)
+            span: in_spans.span,
+            parent: in_spans.parent,
+            span_type: in_spans.span_type,
+            around,
+        })
     }
 }
 

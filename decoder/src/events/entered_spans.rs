@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::events::event::Event;
+use crate::blocks::page::Page;
 use crate::trace_file::finished_spans::finished_id;
 use crate::trace_file::schema::EventType;
 
@@ -16,6 +16,33 @@ const ENTERED_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Spans<'a> {
     open: HashMap<u64, (u64, &'a EventType)>,
+}
+
+/// A record that is placed in spans.
+pub(super) struct RecordAt<'a, 'p> {
+    pub ty: &'a EventType,
+    pub payload: &'p [u8],
+    pub page: &'a Page,
+    /// Its number in the page.
+    pub index: u64,
+}
+
+/// The spans of an event: see the fields of [`Event`](crate::Event) with these names.
+#[derive(Debug, Default)]
+pub(super) struct InSpans<'a> {
+    pub span: Option<u64>,
+    pub parent: Option<u64>,
+    pub span_type: Option<&'a EventType>,
+}
+
+impl InSpans<'_> {
+    const fn inside(span: Option<u64>, parent: Option<u64>) -> Self {
+        Self {
+            span,
+            parent,
+            span_type: None,
+        }
+    }
 }
 
 /// The spans that the thread of a ring is in, the innermost last. A new ring begins with none.
@@ -33,46 +60,59 @@ impl EnteredSpans {
         }
     }
 
-    /// Finds span and parent of an event, and keeps track of the spans that are open. `index`: the
-    /// event's number in its page.
-    pub(super) fn place<'a>(&mut self, event: &mut Event<'a>, index: u64, spans: &mut Spans<'a>) {
+    /// Finds the spans of an event, and keeps track of those that are open. `around`: id of the
+    /// innermost finished span around it; 0: there is none.
+    #[inline]
+    pub(super) fn place<'a>(
+        &mut self,
+        event: &RecordAt<'a, '_>,
+        around: u64,
+        spans: &mut Spans<'a>,
+    ) -> InSpans<'a> {
         // The innermost span around the record: one that finished later, or an entered one.
-        let finished = Some(event.around).filter(|id| *id != 0);
+        let finished = Some(around).filter(|id| *id != 0);
         let around = finished.or(self.entered.last().copied());
-        if event.ty.function.is_some() {
-            event.span = around;
-            return;
+        match event.ty.function {
+            Some(_) => InSpans::inside(around, None),
+            None => self.place_event(event, around, spans),
         }
+    }
+
+    fn place_event<'a>(
+        &mut self,
+        event: &RecordAt<'a, '_>,
+        around: Option<u64>,
+        spans: &mut Spans<'a>,
+    ) -> InSpans<'a> {
+        let RecordAt { ty, payload, .. } = *event;
         let number = |field: Option<usize>| {
-            let field = event.ty.fields.get(field?)?;
-            field.number(&event.payload).filter(|id| *id != 0)
+            let field = ty.fields.get(field?)?;
+            field.number(payload).filter(|id| *id != 0)
         };
-        let (own, parent) = (number(event.ty.span_id), number(event.ty.parent_id));
-        match event.ty.shape {
+        let (own, parent) = (number(ty.span_id), number(ty.parent_id));
+        match ty.shape {
             Some(Shape::Span) => {
-                let id = finished_id(event.ty, &event.payload, event.page, index);
-                event.span = Some(id);
-                event.parent = parent.or(around);
-                return;
+                let id = finished_id(ty, payload, event.page, event.index);
+                return InSpans::inside(Some(id), parent.or(around));
             }
             Some(shape) if shape.is_part_of_span() => {}
-            _ => {
-                event.span = own.or(around);
-                event.parent = parent;
-                return;
-            }
+            _ => return InSpans::inside(own.or(around), parent),
         }
-        let Some(id) = own else { return };
-        event.span = Some(id);
-        if event.ty.shape == Some(Shape::SpanNew) {
-            event.parent = parent.or(around);
-            spans.open.insert(id, (event.parent.unwrap_or(0), event.ty));
-            return;
+        let Some(id) = own else {
+            return InSpans::default();
+        };
+        if ty.shape == Some(Shape::SpanNew) {
+            let parent = parent.or(around);
+            spans.open.insert(id, (parent.unwrap_or(0), ty));
+            return InSpans::inside(own, parent);
         }
-        let known = spans.open.get(&id);
-        event.span_type = known.map(|(_, ty)| *ty);
-        event.parent = parent.or(known.map(|(p, _)| *p).filter(|p| *p != 0));
-        self.follow(event.ty.shape, id, spans);
+        let known = spans.open.get(&id).copied();
+        self.follow(ty.shape, id, spans);
+        InSpans {
+            span: own,
+            parent: parent.or(known.map(|(p, _)| p).filter(|p| *p != 0)),
+            span_type: known.map(|(_, ty)| ty),
+        }
     }
 
     /// Keeps track of what is entered in this ring. A span may be left in another order than it

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use crate::blocks::page::Page;
 use crate::blocks::walk::{Record, Reservation, Walk};
-use crate::events::payload::Payload;
 use crate::trace_file::session::{Session, Slot};
 
 /// A page that is loaded.
@@ -18,9 +17,10 @@ struct Loaded<'a> {
 }
 
 /// What is known of the place where a record lies.
-pub(super) struct Placed<'a> {
+pub(super) struct Placed<'a, 'l> {
     pub page: &'a Page,
-    pub payload: Payload,
+    /// The bytes of the page.
+    pub bytes: &'l Rc<Vec<u8>>,
     /// Id of the innermost finished span around it; 0: there is none.
     pub around: u64,
 }
@@ -58,36 +58,38 @@ impl<'a> SlotRecords<'a> {
         }
     }
 
-    /// The next record of the pages that were begun; `None`: they have no more.
+    /// Writes the next record of the pages that were begun; `false`: they have no more.
     #[inline]
-    pub(super) fn step(&mut self) -> Option<Record> {
+    pub(super) fn step(&mut self, record: &mut Record) -> bool {
         if let (Some(walk), Some(loaded)) = (&mut self.walk, self.loaded.first()) {
             let (bytes, shown) = (loaded.page.sound(&loaded.bytes), loaded.page.shown());
-            while let Some(step) = walk.step(bytes, shown) {
-                if let Reservation::Event(record) = step {
-                    return Some(record);
+            while let Some(step) = walk.step(bytes, shown, record) {
+                if let Reservation::Event = step {
+                    return true;
                 }
             }
         }
-        self.step_sorted()
+        self.step_sorted(record)
     }
 
     #[inline(never)]
-    fn step_sorted(&mut self) -> Option<Record> {
+    fn step_sorted(&mut self, record: &mut Record) -> bool {
         self.walk = None;
-        let (at, record) = self.sorted.next()?;
-        self.at = at;
-        Some(record)
+        let Some((at, next)) = self.sorted.next() else {
+            return false;
+        };
+        (self.at, *record) = (at, next);
+        true
     }
 
     /// Where the record lies that was given last.
     #[inline]
-    pub(super) fn placed(&self, record: Record) -> Option<Placed<'a>> {
+    pub(super) fn placed(&self, record: &Record) -> Option<Placed<'a, '_>> {
         let loaded = self.loaded.get(self.at)?;
         let around = loaded.around.get(record.index as usize);
         Some(Placed {
             page: loaded.page,
-            payload: Payload::new(loaded.bytes.clone(), record.start, record.end),
+            bytes: &loaded.bytes,
             around: around.copied().unwrap_or(0),
         })
     }

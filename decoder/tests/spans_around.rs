@@ -1,0 +1,89 @@
+//! Which finished spans a record lies in does not depend on where pages end: a page without the end of
+//! a span is not walked for them.
+
+mod common;
+
+use common::random_trace::{DONE, more_schema};
+use common::*;
+use proptest::prelude::*;
+use ringmark_decoder::Output;
+use ringmark_format::codec::write;
+use ringmark_format::session::Mode;
+
+const EVENT: u32 = 16;
+
+/// A record of one ring: nanoseconds since the one before, how long the span was that it ends, and
+/// whether its page ends with it. 0: it is an event.
+type Step = (u64, u64, bool);
+
+fn trace(steps: &[Step]) -> Vec<u8> {
+    let mut bytes = start(Mode::Discard);
+    write::schema(&mut bytes, SESSION, schema().len() as u64, &more_schema()).unwrap();
+    let (mut number, mut tick) = (0, 1000);
+    let mut events = 0;
+    for steps in steps.split_inclusive(|step| step.2) {
+        let mut page = PageOf::new(number, events);
+        page.header.tick_base = tick;
+        for (passed, took, _) in steps {
+            tick += passed;
+            let ticks = (tick - page.header.tick_base) as u32;
+            match took {
+                0 => page.event(ticks, EVENT, &[events]),
+                took => page.event(ticks, DONE, &[*took]),
+            };
+            events += 1;
+        }
+        page.close().write(true, &mut bytes);
+        number += 1;
+    }
+    bytes
+}
+
+/// Time, span and parent of each record.
+fn placed(steps: &[Step]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+    let dump = read(&trace(steps)).unwrap();
+    let events = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Some((event.t_ns, event.span, event.parent)),
+        Output::Lost(_) => None,
+    });
+    events.collect()
+}
+
+/// Id of the span around each record: of the innermost one that ends later and began before.
+fn expected(steps: &[Step]) -> Vec<Option<usize>> {
+    let ends: Vec<u64> = steps
+        .iter()
+        .scan(1000, |tick, step| {
+            *tick += step.0;
+            Some(*tick)
+        })
+        .collect();
+    let start = |at: usize| ends[at].saturating_sub(steps[at].1);
+    let around = |at: usize| {
+        let begun = if steps[at].1 == 0 {
+            ends[at]
+        } else {
+            start(at)
+        };
+        (at + 1..steps.len()).find(|later| steps[*later].1 > 0 && start(*later) <= begun)
+    };
+    (0..steps.len()).map(around).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn spans_around_records_do_not_depend_on_pages(
+        steps in prop::collection::vec(
+            (1..20_u64, prop_oneof![4 => Just(0), 1 => 1..100_u64], any::<bool>()), 1..60),
+    ) {
+        let in_one: Vec<_> = steps.iter().map(|step| (step.0, step.1, false)).collect();
+        let found = placed(&steps);
+        prop_assert_eq!(&found, &placed(&in_one));
+        for (at, around) in expected(&steps).into_iter().enumerate() {
+            let (_, span, parent) = found[at];
+            let of_record = if steps[at].1 == 0 { span } else { parent };
+            prop_assert_eq!(of_record, around.and_then(|around| found[around].1), "record {}", at);
+        }
+    }
+}
