@@ -105,7 +105,7 @@ def of_functions(all_rows):
 
 
 def of_programs(all_rows):
-    """F1 for whole programs: times of the whole command, and what was lost."""
+    """F1 for whole programs: times of the whole command, and what was lost; and of summing up the calls."""
     rows = Rows(all_rows)
     ours, rival = "ringmark record", "uftrace record -P ."
     for name in ("lua", "sqlite3"):
@@ -115,6 +115,20 @@ def of_programs(all_rows):
         row = rows.rows.get((name, ours))
         yield Bar("F1", f"{name}, whole command: lost in the worst round", row and row.lost, 0,
                   False, rows.reason(name, ours))
+        yield from of_reports(rows, name)
+
+
+def of_reports(rows, name):
+    """F1: calls summed up by function, alone and with recording them; CPU time of all processes."""
+    read = f"{name} report"
+    recorded = rows.median(name, "uftrace record -P .", "long_ns")
+    for ours, theirs, before in (("ringmark report", "report", 0),
+                                 ("ringmark run --kind graph", "record and report", recorded)):
+        mine, report = (rows.median(read, who, "long_ns") for who in (ours, "uftrace report"))
+        is_there = mine and report and before is not None
+        yield Bar("F1", f"{name}, {ours}: of uftrace's {theirs}, CPU time",
+                  mine / (before + report) if is_there else None, 1, False,
+                  rows.reason(read, ours))
 
 
 def of_events(all_rows):

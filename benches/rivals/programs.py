@@ -1,4 +1,5 @@
-"""F1 for whole programs: Lua and SQLite, all their functions recorded from start to end, beside uftrace."""
+"""F1 for whole programs: Lua and SQLite, all their functions recorded from start to end and summed up by
+function, beside uftrace."""
 
 import os
 import re
@@ -17,6 +18,7 @@ TRACERS = [ringmark, uftrace]
 ROUNDS = 10
 FLAGS = ["-O2", "-fpatchable-function-entry=5"]
 OURS, WAITING, THEIRS = "ringmark record", "ringmark record --wait 1s", "uftrace record -P ."
+REPORT, RUN, THEIR_REPORT = "ringmark report", "ringmark run --kind graph", "uftrace report"
 FUNCTIONS = ROOT / "tests/programs/functions"
 WORK = ROOT / "benches/rivals/functions/work.lua"
 
@@ -56,8 +58,18 @@ def recorders():
     }
 
 
+def readers():
+    """Words that sum up by function: what the recorder of this name has written, or `None`: what they
+    record themselves."""
+    return {
+        REPORT: (WAITING, [ringmark.tool(), "report", "FILE"]),
+        RUN: (None, [ringmark.tool(), "run", "--kind", "graph", "--wait", "1s", "-o", "FILE", "--"]),
+        THEIR_REPORT: (THEIRS, ["uftrace", "report", "-d", "FILE"]),
+    }
+
+
 def once(words, file, row):
-    """Records the program one time, and adds wall and CPU time and losses to the row."""
+    """Runs a command one time, and adds wall and CPU time and losses to the row."""
     log = file.with_name("log")
     command = [str(file if word == "FILE" else word) for word in words]
     begin = time.perf_counter_ns()
@@ -77,7 +89,6 @@ def once(words, file, row):
     if row.name != "plain":
         row.lost = max(row.lost or 0, lost)
         row.bytes = race.tree_bytes(file)
-    run(["rm", "-rf", file])
 
 
 def environment():
@@ -91,22 +102,47 @@ def lost_in(text):
     return int(found[1].replace(",", "")) if found else 0
 
 
-def recorded(program, place, rounds):
+def recorded(program, work, place, rounds):
     """All recorders of a program, in turn: a row for each."""
-    work, entered = program.build(place), recorders()
+    entered = recorders()
     rows = {name: Row(program.name, name, " ".join(os.path.basename(str(word)) for word in words)
                       or "no tracer") for name, words in entered.items()}
     for turn in range(rounds):
         race.progress(f"{program.name}: round {turn + 1} of {rounds}")
         for name in [name for name in entered if not rows[name].reason]:
             try:
+                run(["rm", "-rf", place / "recorded"])
                 once([*entered[name], *work], place / "recorded", rows[name])
             except NotMeasured as reason:
                 rows[name].reason = str(reason)
     return list(rows.values())
 
 
+def summed_up(program, work, place, rounds):
+    """All readers of a program's calls, in turn: a row for each."""
+    entered, recorders_of, title = readers(), recorders(), f"{program.name} report"
+    rows = {name: Row(title, name, " ".join(os.path.basename(str(word)) for word in words))
+            for name, (_, words) in entered.items()}
+    files = {name: place / f"of {source or name}" for name, (source, _) in entered.items()}
+    for name, (source, _) in entered.items():
+        if source:
+            once([*recorders_of[source], *work], files[name], Row("", source, ""))
+    for turn in range(rounds):
+        race.progress(f"{program.name}, summed up: round {turn + 1} of {rounds}")
+        for name, (source, words) in entered.items():
+            try:
+                once([*words, *([] if source else work)], files[name], rows[name])
+            except NotMeasured as reason:
+                rows[name].reason = str(reason)
+    run(["rm", "-rf", *files.values()])
+    return list(rows.values())
+
+
 def run_all(place, size, _daemons):
     """Rows of both programs."""
     rounds = max(2, ROUNDS * size.rounds // race.ROUNDS)
-    return [row for program in PROGRAMS for row in recorded(program, place, rounds)]
+    rows = []
+    for program in PROGRAMS:
+        work = program.build(place)
+        rows += recorded(program, work, place, rounds) + summed_up(program, work, place, rounds)
+    return rows

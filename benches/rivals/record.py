@@ -172,6 +172,12 @@ def whole(program):
         ("bytes of the file", lambda row: number(row.bytes))])
 
 
+def summed_up(program):
+    """A command that sums up all calls of a program."""
+    return Table(f"{program}, all calls summed up by function: ms", [
+        times("wall: median (p10–p90)", scale=1e6), times("CPU of all processes", "long_ns", 1e6)])
+
+
 CALLS = [("delivered", lambda row: number(row.delivered)),
          ("reported lost", lambda row: number(row.lost))]
 TABLES = {
@@ -183,7 +189,9 @@ TABLES = {
         times("empty functions: median (p10–p90)"), times("program, round", "program_ns")],
         "Nothing on: ns per call of an empty function"),
     "lua": whole("Lua"),
+    "lua report": summed_up("Lua"),
     "sqlite3": whole("SQLite's shell"),
+    "sqlite3 report": summed_up("SQLite's shell"),
     "event": Table("One event with one u64, and a span of two such: ns", [
         times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
         times("span", "span_ns"), ("events", lambda row: number(row.emitted)), *CALLS,
