@@ -87,7 +87,7 @@ pub use trace_file::functions::{Function, FunctionUse, Functions, Module, Tracer
 pub use trace_file::loss::{Loss, Why};
 #[cfg(feature = "bytemuck")]
 pub use trace_file::plain::CastError;
-pub use trace_file::schema::{EventType, Schema};
+pub use trace_file::schema::{EventType, Origin, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
 pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;

@@ -91,7 +91,7 @@ fn event_line(event: &Event<'_>) -> String {
         return line + &format!("#{} payload={}", event.ty.id, hex(&event.payload));
     }
     line += &escaped(&event.ty.name, "");
-    for field in &event.ty.fields {
+    for field in event.ty.fields.iter() {
         let value = shown(field.value(&event.payload));
         line += &format!(" {}={value}", escaped(&field.name, ""));
     }

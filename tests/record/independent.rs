@@ -54,7 +54,7 @@ fn line(event: &Event<'_>) -> String {
     let (session, ring) = (event.session.uuid, event.ring());
     let name = String::from_utf8_lossy(&event.ty.name);
     let mut line = format!("{session} {ring} {} {} {name}", event.seq, event.wall_ns());
-    for field in &event.ty.fields {
+    for field in event.ty.fields.iter() {
         let field_name = String::from_utf8_lossy(&field.name);
         line += &format!(" {field_name}={}", shown(field.value(&event.payload)));
     }

@@ -26,12 +26,8 @@ pub(super) fn begin(cut: &CutSession<'_>) -> Vec<u8> {
     if cut.bounds.from_mono_ns > 0 {
         fits(write::window(&mut out, uuid, cut.bounds.from_mono_ns));
     }
-    let mut offset = 0;
-    while let Some(rest) = session
-        .schema_stream
-        .get(offset..)
-        .filter(|r| !r.is_empty())
-    {
+    let (stream, mut offset) = (session.schema_stream.bytes(), 0);
+    while let Some(rest) = stream.get(offset..).filter(|r| !r.is_empty()) {
         let entries = whole_entries(rest);
         fits(write::schema(&mut out, uuid, offset as u64, entries));
         offset += entries.len();

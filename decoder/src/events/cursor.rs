@@ -6,7 +6,7 @@
 use ringmark_format::schema::Shape;
 
 use crate::blocks::walk::Record;
-use crate::events::entered_spans::{EnteredSpans, InSpans, RecordAt, Spans};
+use crate::events::entered_spans::{EnteredSpans, InSpans, RecordAt, Spans, id_in};
 use crate::events::event::{Event, Lost, Output};
 use crate::events::payload::Payload;
 use crate::events::slot_records::{Placed, SlotRecords};
@@ -16,6 +16,17 @@ use crate::trace_file::time::{NearClock, SessionClock};
 
 /// A time for the merge: in ns, of the session or the wall clock; then the tick.
 pub(crate) type Moment = (u64, u64);
+
+/// How much is found out about the spans of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placing {
+    /// The span and the parent of each event.
+    All,
+    /// Those of records of spans over threads, with the type that made the span.
+    Parts,
+    /// The span that a record of a span over threads names, and no more.
+    Named,
+}
 
 /// A slot on its way through the merge.
 pub(crate) struct Cursor<'a> {
@@ -28,8 +39,7 @@ pub(crate) struct Cursor<'a> {
     is_loss: bool,
     time: MergeTime,
     entered: EnteredSpans,
-    /// Whether all events are placed in spans; else only records of spans over threads are.
-    is_placed: bool,
+    placing: Placing,
     has_begun: bool,
 }
 
@@ -38,12 +48,12 @@ impl<'a> Cursor<'a> {
         (session, session_number): (&'a Session, usize),
         slot: &'a Slot,
         by_wall: bool,
-        is_placed: bool,
+        placing: Placing,
     ) -> Self {
         Self {
             session,
             session_number,
-            records: SlotRecords::new(session, slot, is_placed),
+            records: SlotRecords::new(session, slot, placing == Placing::All),
             losses: LossesPassed {
                 items: loss::of_slot(session, slot).items,
                 passed: 0,
@@ -55,7 +65,7 @@ impl<'a> Cursor<'a> {
                 ..MergeTime::default()
             },
             entered: EnteredSpans::default(),
-            is_placed,
+            placing,
             has_begun: false,
         }
     }
@@ -152,8 +162,14 @@ impl<'a> Cursor<'a> {
         let session = self.session;
         let ty = session.schema.find(record.type_id)?;
         let is_part = || ty.shape.is_some_and(Shape::is_part_of_span);
-        let in_spans = match session.has_spans && (self.is_placed || is_part()) {
-            true => {
+        let in_spans = match self.placing {
+            Placing::Named if is_part() => {
+                InSpans::inside(id_in(ty, record.payload(bytes), ty.span_id), None)
+            }
+            Placing::Named => InSpans::default(),
+            Placing::Parts if !is_part() => InSpans::default(),
+            _ if !session.has_spans => InSpans::default(),
+            Placing::All | Placing::Parts => {
                 let spans = &mut spans[self.session_number];
                 let at = RecordAt {
                     ty,
@@ -163,7 +179,6 @@ impl<'a> Cursor<'a> {
                 };
                 self.entered.place(&at, around, spans)
             }
-            false => InSpans::default(),
         };
         Some(Event {
             session,

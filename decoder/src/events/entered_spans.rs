@@ -36,13 +36,20 @@ pub(super) struct InSpans<'a> {
 }
 
 impl InSpans<'_> {
-    const fn inside(span: Option<u64>, parent: Option<u64>) -> Self {
+    pub(super) const fn inside(span: Option<u64>, parent: Option<u64>) -> Self {
         Self {
             span,
             parent,
             span_type: None,
         }
     }
+}
+
+/// The span that a record names in the field at this place; `None`: none.
+#[inline]
+pub(super) fn id_in(ty: &EventType, payload: &[u8], place: Option<u16>) -> Option<u64> {
+    let field = ty.fields.get(usize::from(place?))?;
+    field.number(payload).filter(|id| *id != 0)
 }
 
 /// The spans that the thread of a ring is in, the innermost last. A new ring begins with none.
@@ -85,11 +92,8 @@ impl EnteredSpans {
         spans: &mut Spans<'a>,
     ) -> InSpans<'a> {
         let RecordAt { ty, payload, .. } = *event;
-        let number = |field: Option<usize>| {
-            let field = ty.fields.get(field?)?;
-            field.number(payload).filter(|id| *id != 0)
-        };
-        let (own, parent) = (number(ty.span_id), number(ty.parent_id));
+        let own = id_in(ty, payload, ty.span_id);
+        let parent = id_in(ty, payload, ty.parent_id);
         match ty.shape {
             Some(Shape::Span) => {
                 let id = finished_id(ty, payload, event.page, event.index);

@@ -54,6 +54,29 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// The event that is made of these; `number` is its number in its page. What is around it is not
+    /// known.
+    #[must_use]
+    pub fn remade(
+        (session, page, number): (&'a Session, &'a Page, u32),
+        (ty, tick, payload): (&'a EventType, u64, Payload),
+        span: u64,
+    ) -> Self {
+        Self {
+            session,
+            page,
+            ty,
+            payload,
+            seq: page.header.first_event.wrapping_add(number.into()),
+            tick,
+            t_ns: session.clock.t_ns(tick),
+            span: Some(span),
+            parent: None,
+            span_type: None,
+            around: 0,
+        }
+    }
+
     /// The ring id: which claim of the slot wrote it.
     #[must_use]
     pub const fn ring(&self) -> RingId {
@@ -130,13 +153,13 @@ impl<'a> Event<'a> {
             let module = self.session.schema.functions().module(function.module);
             return module.map_or(&[], |module| module.file_name());
         }
-        &self.span_type.unwrap_or(self.ty).target
+        &self.span_type.unwrap_or(self.ty).origin.target
     }
 
     /// Category of its type, or empty.
     #[must_use]
     pub fn category(&self) -> &'a [u8] {
-        &self.ty.category
+        &self.ty.origin.category
     }
 
     /// Severity of its type, or of the type that made its span; `None`: not known.

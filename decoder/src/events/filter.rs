@@ -208,7 +208,9 @@ impl Filter {
         let asks = self.has_time() || !self.tids.is_empty() || !self.conditions.is_empty();
         !asks
             && match ty {
-                Some(ty) => self.level_passes(ty.level) && self.name_passes(&ty.target, &ty.name),
+                Some(ty) => {
+                    self.level_passes(ty.level) && self.name_passes(&ty.origin.target, &ty.name)
+                }
                 None => self.names.is_empty() && self.level.is_none(),
             }
     }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::events::cursor::{Cursor, Moment};
+use crate::events::cursor::{Cursor, Moment, Placing};
 use crate::events::entered_spans::Spans;
 use crate::events::event::{Lost, Output};
 use crate::trace_file::dump::Dump;
@@ -38,17 +38,24 @@ impl Dump {
     /// Every event and loss in order.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
-        self.merged(true)
+        self.merged(Placing::All)
     }
 
     /// As [`Self::events`], but faster: finished spans are not looked for around events, so `span` and
     /// `parent` are those that records of spans over threads name themselves.
     #[must_use]
     pub fn events_alone(&self) -> Events<'_> {
-        self.merged(false)
+        self.merged(Placing::Parts)
     }
 
-    fn merged(&self, is_placed: bool) -> Events<'_> {
+    /// As [`Self::events_alone`], but faster, and without memory for open spans: `parent` and
+    /// `span_type` are not looked for.
+    #[must_use]
+    pub fn events_bare(&self) -> Events<'_> {
+        self.merged(Placing::Named)
+    }
+
+    fn merged(&self, placing: Placing) -> Events<'_> {
         let mut events = Events {
             cursors: Vec::new(),
             heap: BinaryHeap::new(),
@@ -61,7 +68,7 @@ impl Dump {
         for (number, session) in self.sessions.iter().enumerate() {
             events.spans.push(Spans::default());
             for slot in &session.slots {
-                let cursor = Cursor::new((session, number), slot, several, is_placed);
+                let cursor = Cursor::new((session, number), slot, several, placing);
                 events.add(cursor);
             }
             rest.extend(losses_at_the_end(session));

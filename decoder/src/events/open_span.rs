@@ -42,89 +42,114 @@ impl Kept {
     }
 }
 
-/// A span between its first record and its close.
+/// A span between its first record and its close. There may be very many that nothing happened to yet.
 #[derive(Debug)]
 pub(super) struct OpenSpan {
-    /// The record that made it; `None`: it was lost, or is earlier than the trace.
-    pub(super) made: Option<Kept>,
-    /// Fields that were recorded later, by type, the latest last.
-    pub(super) later: Vec<Kept>,
+    /// Type and fields of the record that made it; no fields: it was lost, or is earlier than the
+    /// trace. Apart from each other they take less memory.
+    made_type: TypeId,
+    made: Option<Box<[u8]>>,
+    /// The low half of the number of losses of the session that were met before it.
+    losses: u32,
     /// Tick of its first record, which made it if `made` is there.
     pub(super) first_tick: u64,
     parent: u64,
+    /// `None`: no more than its making.
+    life: Option<Box<Life>>,
+}
+
+/// What happened to a span after it was made.
+#[derive(Debug, Default)]
+struct Life {
+    /// Fields that were recorded later, by type, the latest last.
+    later: Vec<Kept>,
     inside: Vec<Inside>,
     /// Tick from which on some thread was in it; counts while `inside` is not empty.
     covered_since: u64,
     covered_ns: u64,
     busy_ns: u64,
     /// Time in which a thread in it was in another span inside it.
-    pub(super) nested_ns: u64,
+    nested_ns: u64,
     polls: u64,
     /// The threads that entered it; more than [`TIDS_MAX`] are not known.
     tids: Vec<u32>,
     /// An entry without an exit was met, or the other way round.
     is_torn: bool,
-    /// Losses of the session that were met before it.
-    losses: u64,
 }
 
 impl OpenSpan {
     /// The span of its first record, after `losses` losses in its session.
     pub(super) fn new(event: &Event<'_>, losses: u64) -> Self {
         Self {
+            made_type: event.ty.id,
             made: None,
-            later: Vec::new(),
+            losses: losses as u32,
             first_tick: event.tick,
             parent: event.parent.unwrap_or(0),
-            inside: Vec::new(),
-            covered_since: 0,
-            covered_ns: 0,
-            busy_ns: 0,
-            nested_ns: 0,
-            polls: 0,
-            tids: Vec::new(),
-            is_torn: false,
-            losses,
+            life: None,
         }
+    }
+
+    /// What happened to it, from now on with a place in memory.
+    fn life(&mut self) -> &mut Life {
+        self.life.get_or_insert_default()
+    }
+
+    /// Fields that were recorded later, by type, the latest last.
+    pub(super) fn later(&self) -> &[Kept] {
+        self.life.as_ref().map_or(&[], |life| &life.later)
+    }
+
+    /// A thread in it was in a span inside it for so long.
+    pub(super) fn add_nested(&mut self, ns: u64) {
+        let life = self.life();
+        life.nested_ns = life.nested_ns.saturating_add(ns);
     }
 
     /// Takes the record that made it. Records of other threads at the same time may stand before.
     pub(super) fn make(&mut self, event: &Event<'_>) {
-        self.made = Some(Kept::of(event));
+        (self.made_type, self.made) = (event.ty.id, Some(event.payload[..].into()));
         self.first_tick = event.tick;
         self.parent = event.parent.unwrap_or(0);
     }
 
+    /// Type and fields of the record that made it.
+    pub(super) fn made(&self) -> Option<(TypeId, &[u8])> {
+        Some((self.made_type, self.made.as_deref()?))
+    }
+
     /// Bytes of the records that are kept.
     pub(super) fn bytes(&self) -> usize {
-        self.made.iter().chain(&self.later).map(Kept::bytes).sum()
+        let made = self.made.as_ref().map_or(0, |made| made.len());
+        made + self.later().iter().map(Kept::bytes).sum::<usize>()
     }
 
     /// Takes fields that are recorded later. They replace those of the same type: each type has
     /// the same fields every time.
     pub(super) fn record(&mut self, event: &Event<'_>) {
-        self.later.retain(|kept| kept.ty != event.ty.id);
-        if self.later.len() == LATER_MAX {
-            self.later.remove(0);
+        let later = &mut self.life().later;
+        later.retain(|kept| kept.ty != event.ty.id);
+        if later.len() == LATER_MAX {
+            later.remove(0);
         }
-        self.later.push(Kept::of(event));
+        later.push(Kept::of(event));
     }
 
     /// A thread enters it.
     pub(super) fn enter(&mut self, event: &Event<'_>) {
-        let (ring, tick) = (event.ring().0, event.tick);
-        self.polls += 1;
-        if self.tids.len() <= TIDS_MAX && !self.tids.contains(&event.tid()) {
-            self.tids.push(event.tid());
+        let (ring, tick, life) = (event.ring().0, event.tick, self.life());
+        life.polls += 1;
+        if life.tids.len() <= TIDS_MAX && !life.tids.contains(&event.tid()) {
+            life.tids.push(event.tid());
         }
-        if let Some(inside) = self.inside.iter_mut().find(|inside| inside.ring == ring) {
+        if let Some(inside) = life.inside.iter_mut().find(|inside| inside.ring == ring) {
             inside.depth = inside.depth.saturating_add(1);
             return;
         }
-        if self.inside.is_empty() {
-            self.covered_since = tick;
+        if life.inside.is_empty() {
+            life.covered_since = tick;
         }
-        self.inside.push(Inside {
+        life.inside.push(Inside {
             ring,
             since: tick,
             depth: 1,
@@ -133,76 +158,82 @@ impl OpenSpan {
 
     /// A thread leaves it. Returns how long it was in it, in ns, unless it still is.
     pub(super) fn exit(&mut self, event: &Event<'_>) -> Option<u64> {
-        let ring = event.ring().0;
-        let Some(place) = self.inside.iter().position(|inside| inside.ring == ring) else {
-            self.is_torn = true;
+        let (ring, life) = (event.ring().0, self.life());
+        let Some(place) = life.inside.iter().position(|inside| inside.ring == ring) else {
+            life.is_torn = true;
             return None;
         };
-        self.inside[place].depth -= 1;
-        if self.inside[place].depth > 0 {
+        life.inside[place].depth -= 1;
+        if life.inside[place].depth > 0 {
             return None;
         }
-        let since = self.inside.swap_remove(place).since;
+        let since = life.inside.swap_remove(place).since;
         let took = ns(event, since);
-        self.busy_ns = self.busy_ns.saturating_add(took);
-        if self.inside.is_empty() {
-            let covered = ns(event, self.covered_since);
-            self.covered_ns = self.covered_ns.saturating_add(covered);
+        life.busy_ns = life.busy_ns.saturating_add(took);
+        if life.inside.is_empty() {
+            let covered = ns(event, life.covered_since);
+            life.covered_ns = life.covered_ns.saturating_add(covered);
         }
         Some(took)
     }
 
     /// The rings of the threads that are in it.
     pub(super) fn rings(&self) -> impl Iterator<Item = u64> {
-        self.inside.iter().map(|inside| inside.ring)
+        let life = self.life.iter();
+        life.flat_map(|life| life.inside.iter().map(|inside| inside.ring))
     }
 
     /// Records of a ring are lost: whether its thread is still in the span is not known.
     pub(super) fn lose(&mut self, ring: u64) {
-        let before = self.inside.len();
-        self.inside.retain(|inside| inside.ring != ring);
-        self.is_torn |= self.inside.len() != before;
+        let Some(life) = &mut self.life else { return };
+        let before = life.inside.len();
+        life.inside.retain(|inside| inside.ring != ring);
+        life.is_torn |= life.inside.len() != before;
     }
 
     /// The span, closed by this event; `None`: it is not known how it began.
     pub(super) fn close<'a>(
-        mut self,
+        self,
         event: &Event<'a>,
         (losses, has_gap): (u64, impl FnOnce(Uuid, u64, u64) -> bool),
     ) -> Option<Span<'a>> {
-        let made = self.made?;
+        let made = Kept {
+            ty: self.made_type,
+            payload: self.made?,
+        };
+        let mut life = *self.life.unwrap_or_default();
         let session = event.session;
-        let mut parts = Vec::with_capacity(1 + self.later.len());
-        for kept in [made].into_iter().chain(self.later) {
+        let mut parts = Vec::with_capacity(1 + life.later.len());
+        for kept in [made].into_iter().chain(life.later) {
             let ty = session.schema.find(kept.ty)?;
             parts.push((ty, Payload::copy(&kept.payload)));
         }
         let (ty, _) = *parts.first().map(|(ty, bytes)| (ty, bytes)).as_ref()?;
         let total_ns = ns(event, self.first_tick);
-        if self.tids.len() > TIDS_MAX {
-            self.tids.clear();
+        if life.tids.len() > TIDS_MAX {
+            life.tids.clear();
         }
-        let is_whole = !self.is_torn
-            && self.inside.is_empty()
-            && self.losses == losses
+        let is_whole = !life.is_torn
+            && life.inside.is_empty()
+            && self.losses == losses as u32
             && !has_gap(session.uuid, self.first_tick, event.tick);
         Some(Span {
             end: event.clone(),
             ty,
             name: &ty.name,
-            target: &ty.target,
+            target: &ty.origin.target,
             id: event.span,
             parent: Some(self.parent).filter(|id| *id != 0),
             start_ns: event.t_ns.saturating_sub(total_ns),
             total_ns,
             entered: Some(Entered {
-                busy_ns: self.busy_ns,
-                idle_ns: total_ns.saturating_sub(self.covered_ns),
-                polls: self.polls,
+                busy_ns: life.busy_ns,
+                idle_ns: total_ns.saturating_sub(life.covered_ns),
+                polls: life.polls,
                 is_whole,
             }),
-            self_ns: is_whole.then(|| self.busy_ns.saturating_sub(self.nested_ns)),
-            tids: self.tids,
+            self_ns: is_whole.then(|| life.busy_ns.saturating_sub(life.nested_ns)),
+            tids: life.tids,
             words: [const { None }; 2],
             parts,
         })

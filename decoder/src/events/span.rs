@@ -73,7 +73,7 @@ impl<'a> Span<'a> {
             end: event.clone(),
             ty: event.ty,
             name: &event.ty.name,
-            target: &event.ty.target,
+            target: &event.ty.origin.target,
             id: event.span,
             parent: event.parent,
             start_ns: event.start_ns(),

@@ -12,6 +12,7 @@ use ringmark_format::{TypeId, Uuid};
 use crate::events::event::{Event, Lost, Output};
 use crate::events::gaps::Gaps;
 use crate::events::open_span::OpenSpan;
+use crate::events::payload::Payload;
 use crate::events::span::Span;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::schema::EventType;
@@ -99,6 +100,16 @@ impl SpanPairs {
     #[must_use]
     pub const fn open(&self) -> usize {
         self.open
+    }
+
+    /// What is held of the record that made an open span: type, tick and fields. `None`: the span is
+    /// not open, or not followed, or that record was not met.
+    #[must_use]
+    pub fn made<'a>(&self, session: &'a Session, id: u64) -> Option<(&'a EventType, u64, Payload)> {
+        let span = self.sessions.get(&session.uuid)?.open.get(&id)?;
+        let (ty, fields) = span.made()?;
+        let ty = session.schema.find(ty)?;
+        Some((ty, span.first_tick, Payload::copy(fields)))
     }
 
     /// Takes the next item in the order of time. A [`crate::Follower`]'s news are such items too.
@@ -190,7 +201,7 @@ impl SpanPairs {
             of_session.is_closed.remove(&id);
             // The one before has lost its close, unless records of this one came before this.
             let before = of_session.open.get(&id);
-            if before.is_some_and(|b| b.made.is_some() || b.first_tick < event.tick) {
+            if before.is_some_and(|b| b.made().is_some() || b.first_tick < event.tick) {
                 self.drop_cut(event.session.uuid, id);
             }
         } else if of_session.is_closed.contains_key(&id) {
@@ -240,7 +251,7 @@ impl SpanPairs {
         let losses = of_session.losses;
         self.open -= 1;
         self.bytes = self.bytes.saturating_sub(span.bytes());
-        if span.made.is_none() {
+        if span.made().is_none() {
             count_cut(&mut self.cut, uuid, &span);
         }
         let gaps = &self.gaps;
@@ -278,10 +289,10 @@ impl SpanPairs {
 
 /// Counts a span without a beginning, or one without an end.
 fn count_cut(cut: &mut HashMap<(Uuid, Option<TypeId>), (u64, u64)>, uuid: Uuid, span: &OpenSpan) {
-    match &span.made {
-        Some(made) => cut.entry((uuid, Some(made.ty))).or_default().1 += 1,
+    match span.made() {
+        Some((ty, _)) => cut.entry((uuid, Some(ty))).or_default().1 += 1,
         None => {
-            let ty = span.later.first().map(|kept| kept.ty);
+            let ty = span.later().first().map(|kept| kept.ty);
             cut.entry((uuid, ty)).or_default().0 += 1;
         }
     }
@@ -312,7 +323,7 @@ impl InSession {
         if let (Some(around), Some(took)) = (around, took)
             && let Some(around) = self.open.get_mut(&around)
         {
-            around.nested_ns = around.nested_ns.saturating_add(took);
+            around.add_nested(took);
         }
     }
 

@@ -51,7 +51,7 @@ impl TypePieces {
     #[cold]
     fn new(ty: &EventType) -> Self {
         let mut names = Vec::new();
-        push_names(ty, (&ty.name, &ty.target), ty.level, &mut names);
+        push_names(ty, (&ty.name, &ty.origin.target), ty.level, &mut names);
         Self {
             names,
             args: ArgKeys::new(ty),
@@ -83,7 +83,7 @@ pub(super) fn push_names_of(
     key("target", out);
     text(target, out);
     key("category", out);
-    text(&ty.category, out);
+    text(&ty.origin.category, out);
     key("level", out);
     text(level.map_or("", Level::name).as_bytes(), out);
 }

@@ -33,7 +33,13 @@ impl OpenThread<'_> {
         times(&mut Stamper::default(), wall, span.since_ns, out);
         key("dur_ns", out);
         unsigned(span.open_ns, out);
-        push_names_of("open_span", ty, (&ty.name, &ty.target), ty.level, out);
+        push_names_of(
+            "open_span",
+            ty,
+            (&ty.name, &ty.origin.target),
+            ty.level,
+            out,
+        );
         key("span", out);
         id(span.span, out);
         out.extend_from_slice(b",\"parent\":null");

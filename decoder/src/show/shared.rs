@@ -75,9 +75,9 @@ fn grow<T>(made: &mut Vec<Option<T>>, number: usize) {
 /// ` (file:line)`, or nothing if the file is not known.
 pub(super) fn place_in_source(ty: &EventType) -> Vec<u8> {
     let mut text = Vec::new();
-    if !ty.file.is_empty() {
+    if !ty.origin.file.is_empty() {
         text.extend_from_slice(b" (");
-        escape::text(&ty.file, &mut text);
+        escape::text(&ty.origin.file, &mut text);
         text.push(b':');
         unsigned(ty.line.into(), &mut text);
         text.push(b')');

@@ -40,7 +40,7 @@ impl TypePieces {
         let mut front = Vec::new();
         let message = ty.message();
         let name = message.map_or(ty.name.as_slice(), |_| &[]);
-        push_front(ty.level, &ty.target, name, &mut front);
+        push_front(ty.level, &ty.origin.target, name, &mut front);
         let mut fields = FieldPieces::of(ty);
         fields.retain(|field| Some(field.place) != message);
         Self {

@@ -105,7 +105,7 @@ impl Dump {
 
 fn records_panics(session: &Session) -> bool {
     let mut types = session.schema.types().iter();
-    types.any(|ty| ty.category == panics::CATEGORY.as_bytes())
+    types.any(|ty| ty.origin.category == panics::CATEGORY.as_bytes())
 }
 
 impl PanicRecord {

@@ -126,7 +126,7 @@ impl<'d> Walk<'d> {
         };
         match span {
             Some(span) => self.span(span),
-            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.target) => {}
+            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.origin.target) => {}
             None if self.filter.passes(event) => self.events.add(item),
             None => {}
         }

@@ -262,5 +262,5 @@ fn ended_span(event: &Event<'_>) -> Option<(usize, u64)> {
 }
 
 fn span_id(ty: &EventType, payload: &[u8]) -> Option<u64> {
-    ty.fields[ty.span_id?].number(payload)
+    ty.fields[usize::from(ty.span_id?)].number(payload)
 }

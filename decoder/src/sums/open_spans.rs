@@ -174,7 +174,7 @@ fn open_span<'a>(
     let cut = cut_texts(ty, &mut payload);
     let span = ty
         .span_id
-        .and_then(|place| ty.fields[place].number(&payload));
+        .and_then(|place| ty.fields[usize::from(place)].number(&payload));
     let since_ns = session.clock.t_ns(frame.tick);
     Some(OpenSpan {
         ty,
@@ -286,7 +286,7 @@ impl Known {
         let stacks = session.open_stacks.iter().filter(of_thread);
         let span = || {
             ty.span_id
-                .and_then(|place| ty.fields[place].number(payload))
+                .and_then(|place| ty.fields[usize::from(place)].number(payload))
         };
         match ty.shape {
             Some(Shape::Span) => {

@@ -27,7 +27,7 @@ impl ProfiledFunction {
 
     /// Reads an event, with the name of its tracer; `None`: it is another event.
     fn read(event: &Event<'_>) -> Option<(String, Self)> {
-        if !Self::is_event(&event.ty.name, &event.ty.target) {
+        if !Self::is_event(&event.ty.name, &event.ty.origin.target) {
             return None;
         }
         let mut found = ProfileEvent::default();
@@ -116,7 +116,7 @@ impl Dump {
     #[must_use]
     pub fn gathered(&self, filter: &Filter) -> Vec<ProfiledByTracer> {
         let mut types = self.sessions.iter().flat_map(|s| s.schema.types());
-        if !types.any(|ty| ty.occurs && ProfiledFunction::is_event(&ty.name, &ty.target)) {
+        if !types.any(|ty| ty.occurs && ProfiledFunction::is_event(&ty.name, &ty.origin.target)) {
             return Vec::new();
         }
         let mut latest: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();

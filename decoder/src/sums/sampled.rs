@@ -183,12 +183,12 @@ impl<'d> Walk<'d> {
         }
         match self.pairs.whole(event) {
             Some(span) => self.sums.span(&span),
-            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.target) => {}
+            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.origin.target) => {}
             None => self.sums.add(
                 event,
                 &Met {
                     kind: SampledKind::Event,
-                    target: &event.ty.target,
+                    target: &event.ty.origin.target,
                     name: &event.ty.name,
                     total_ns: None,
                     self_ns: None,

@@ -112,7 +112,7 @@ impl<'d> SpanPaths<'d> {
         for (own, made) in made.into_iter().rev() {
             let name = passes(made.ty).then(|| {
                 (
-                    found.name(&made.ty.name, &made.ty.target),
+                    found.name(&made.ty.name, &made.ty.origin.target),
                     PathSums::endless(),
                 )
             });
@@ -128,7 +128,7 @@ impl<'d> SpanPaths<'d> {
                 if !passes(span.ty) {
                     continue;
                 }
-                let name = found.name(&span.ty.name, &span.ty.target);
+                let name = found.name(&span.ty.name, &span.ty.origin.target);
                 let path = found.path(around, name);
                 found.add(path, &PathSums::endless());
                 if path.is_none() {

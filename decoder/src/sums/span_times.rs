@@ -95,14 +95,14 @@ impl SpanProfile {
             self.nameless += cut.no_start;
             return;
         };
-        let times = self.of(&ty.target, &ty.name);
+        let times = self.of(&ty.origin.target, &ty.name);
         times.no_start += cut.no_start;
         times.no_end += cut.no_end;
     }
 
     /// Adds a span of this type that is still open.
     pub fn add_open(&mut self, ty: &EventType) {
-        self.of(&ty.target, &ty.name).no_end += 1;
+        self.of(&ty.origin.target, &ty.name).no_end += 1;
     }
 
     /// Spans of which only entries, exits or the end are in the trace, so that they have no name.

@@ -22,7 +22,7 @@ const SEQ_BITS: u32 = 37;
 pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u64) -> u64 {
     let given = ty
         .span_id
-        .and_then(|f| ty.fields[f].number(payload))
+        .and_then(|f| ty.fields[usize::from(f)].number(payload))
         .filter(|id| *id != 0);
     given.unwrap_or_else(|| {
         let seq = page.header.first_event.wrapping_add(index);
@@ -34,7 +34,8 @@ pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u6
 /// The duration of a finished span in ticks, if the type has one.
 #[inline]
 pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
-    ty.fields.get(ty.duration?)?.plain_number(payload)
+    let field = ty.fields.get(usize::from(ty.duration?))?;
+    field.plain_number(payload)
 }
 
 /// A finished span, on the way back from its end to its start.

@@ -1,7 +1,7 @@
 //! The model: everything that trace files say, put in order.
 //!
 //! [`dump`] takes blocks and groups them by session; [`choice`] says which are wanted, and
-//! [`session_builder`] puts each together. A [`session`] then has its event types ([`schema`],
+//! [`session_builder`] puts each together, its schema from [`schema_pieces`]. A [`session`] then has its event types ([`schema`],
 //! [`field`], [`functions`]), its clock ([`time`], made of [`clock_parts`] and corrected by
 //! [`host_clock`]) and its slots with their pages; [`extent`] says which part of it was read.
 //! [`process`] puts the sessions of one process together: one clock, and [`threads`] over all of
@@ -9,7 +9,8 @@
 //! recorded part, [`spans`] finds the finished span around each record ([`finished_spans`]: what is kept of that), and [`loss`] says how many
 //! events are not there. [`value`] reads one value out of a payload, `plain` turns its bytes into
 //! values of a type of the reader, and [`function_words`] reads the payload of a function record.
-//! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met.
+//! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met, and
+//! [`packed_stream`] keeps the schema as it was written, for pieces that are cut out.
 
 pub(crate) mod choice;
 pub(crate) mod clock_parts;
@@ -22,10 +23,12 @@ pub(crate) mod functions;
 mod host_clock;
 pub(crate) mod loss;
 pub(crate) mod open_spans;
+mod packed_stream;
 #[cfg(feature = "bytemuck")]
 pub(crate) mod plain;
 mod process;
 pub(crate) mod schema;
+mod schema_pieces;
 pub(crate) mod session;
 mod session_builder;
 pub(crate) mod spans;

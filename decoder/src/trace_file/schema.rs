@@ -1,10 +1,9 @@
-//! The schema stream, put together from its pieces, and the event types in it.
+//! The event types of a session, and how its schema stream is read.
 //!
-//! SCHEMA blocks hold pieces of one append-only stream per session. The pieces of several files
-//! overlap and may arrive in any order; where they overlap they must agree. The stream is read
-//! from its start up to the first gap.
+//! The stream is one, append-only. It is read from its start up to the first gap.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::record::{FIRST_TYPE, FUNCTION_BIT};
@@ -25,12 +24,8 @@ pub struct EventType {
     /// Its name, as found. Empty for function records: their names are the functions', see
     /// [`crate::Event::name`].
     pub name: Vec<u8>,
-    /// Its target (module path), or empty.
-    pub target: Vec<u8>,
-    /// Its category, or empty.
-    pub category: Vec<u8>,
-    /// Source file, or empty.
-    pub file: Vec<u8>,
+    /// The part of the program that it belongs to. Types of one part share it.
+    pub origin: Arc<Origin>,
     /// Source line, or 0.
     pub line: u32,
     /// Severity; `None` for a number that is not known here.
@@ -39,20 +34,34 @@ pub struct EventType {
     pub shape: Option<Shape>,
     /// Bytes of the payload's fixed part; texts and byte strings follow it.
     pub fixed_payload_bytes: u32,
-    /// Its fields in the order of their declaration.
-    pub fields: Vec<Field>,
+    /// Its fields in the order of their declaration. Types that are described alike share them.
+    pub fields: Arc<[Field]>,
     /// Whether a schema entry describes the type; if none does, payloads are shown raw.
     pub known: bool,
     /// Whether a page has a record of it.
     pub(crate) occurs: bool,
     /// What a function record means; `None` for all other types.
     pub function: Option<FunctionUse>,
-    pub(crate) duration: Option<usize>,
-    pub(crate) span_id: Option<usize>,
-    pub(crate) parent_id: Option<usize>,
+    pub(crate) duration: Option<u16>,
+    pub(crate) span_id: Option<u16>,
+    pub(crate) parent_id: Option<u16>,
     /// Its place in [`Schema::types`].
     pub(crate) number: u32,
 }
+
+/// A part of a program, as event types name it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The target (module path), or empty.
+    pub target: Vec<u8>,
+    /// The category, or empty.
+    pub category: Vec<u8>,
+    /// Source file, or empty.
+    pub file: Vec<u8>,
+}
+
+/// That of types which name none.
+static NO_ORIGIN: LazyLock<Arc<Origin>> = LazyLock::new(Arc::default);
 
 impl EventType {
     /// The kind as output names it: "event", "span", … "function_entry", … "unknown".
@@ -70,8 +79,8 @@ impl EventType {
     #[inline]
     #[must_use]
     pub fn shows(&self, field: usize) -> bool {
-        let field = Some(field);
-        field != self.duration && field != self.span_id && field != self.parent_id
+        let hidden = [self.duration, self.span_id, self.parent_id];
+        !hidden.contains(&Some(field as u16))
     }
 
     /// The place of the field `message`, if the event has no other name than its place in the
@@ -123,18 +132,16 @@ impl EventType {
         Some(new)
     }
 
-    const fn bare(id: TypeId) -> Self {
+    fn bare(id: TypeId) -> Self {
         Self {
             id,
             name: Vec::new(),
-            target: Vec::new(),
-            category: Vec::new(),
-            file: Vec::new(),
+            origin: NO_ORIGIN.clone(),
             line: 0,
             level: None,
             shape: None,
             fixed_payload_bytes: 0,
-            fields: Vec::new(),
+            fields: Arc::default(),
             known: false,
             occurs: false,
             function: None,
@@ -145,24 +152,23 @@ impl EventType {
         }
     }
 
-    fn take(&mut self, tag: u16, value: &[u8]) -> Result<(), &'static str> {
+    fn take(&mut self, tag: u16, value: &[u8], origin: &mut Origin) {
         match tag {
             tag::NAME => self.name = value.to_vec(),
-            tag::TARGET => self.target = value.to_vec(),
-            tag::CATEGORY => self.category = value.to_vec(),
-            tag::FILE => self.file = value.to_vec(),
+            tag::TARGET => origin.target = value.to_vec(),
+            tag::CATEGORY => origin.category = value.to_vec(),
+            tag::FILE => origin.file = value.to_vec(),
             tag::LINE => self.line = value.try_into().map_or(0, u32::from_le_bytes),
-            tag::FIELD => self.fields.push(Field::read(value)?),
             _ => {}
         }
-        Ok(())
     }
 
     /// Bytes of the names that every event of this type shows. They are bounded, because a hostile
     /// input could otherwise multiply its size in the output.
     fn names_bytes(&self) -> usize {
         let fields = self.fields.iter().map(|f| f.name.len() + f.unit.len());
-        let own = self.name.len() + self.target.len() + self.category.len() + self.file.len();
+        let of = &self.origin;
+        let own = self.name.len() + of.target.len() + of.category.len() + of.file.len();
         own + fields.sum::<usize>()
     }
 
@@ -170,10 +176,10 @@ impl EventType {
     /// carry it.
     fn finish(&mut self) {
         self.name.truncate(NAMES_BYTES_MAX);
-        self.target.truncate(NAMES_BYTES_MAX);
         let with = |fields: &[Field], wanted| {
             let place = fields.iter().position(|f| f.semantic == Some(wanted));
-            place.filter(|p| fields[*p].is_plain_number())
+            let place = place.filter(|p| fields[*p].is_plain_number());
+            place.and_then(|place| u16::try_from(place).ok())
         };
         self.duration = with(&self.fields, semantic::DURATION);
         self.span_id = with(&self.fields, semantic::SPAN_ID);
@@ -181,7 +187,7 @@ impl EventType {
     }
 
     /// Reads the bytes of an EVENT entry that follow its header.
-    fn read(header: &EntryHeader, body: &[u8]) -> Result<Self, &'static str> {
+    fn read(header: &EntryHeader, body: &[u8], known: &mut Known) -> Result<Self, &'static str> {
         let (entry, _) =
             EventEntry::read_from_prefix(body).map_err(|_| "fixed part of an event too short")?;
         let attributes = body
@@ -192,13 +198,16 @@ impl EventType {
         new.level = Level::from_u8(entry.level);
         new.shape = Shape::from_u8(entry.shape);
         new.fixed_payload_bytes = entry.fixed_payload_bytes;
+        new.fields = known.fields(attributes)?;
+        let mut origin = Origin::default();
         let mut attributes = Attributes::new(attributes);
         for attribute in attributes.by_ref() {
-            new.take(attribute.tag, attribute.value)?;
+            new.take(attribute.tag, attribute.value, &mut origin);
         }
         if !attributes.rest().is_empty() {
             return Err("an attribute reaches past the entry's end");
         }
+        new.origin = known.origin(origin);
         if new.fields.len() > FIELDS_MAX {
             return Err("more than 1024 fields");
         }
@@ -210,67 +219,45 @@ impl EventType {
     }
 }
 
-/// Pieces of the schema stream by offset. Bytes that are given twice are kept once.
+/// What types may share, and each is kept once.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
-    pieces: BTreeMap<u64, Vec<u8>>,
-    /// Bytes that were there already.
-    pub(crate) repeated: u64,
+struct Known {
+    origins: HashSet<Arc<Origin>>,
+    /// Lists of fields, by the bytes that describe them.
+    lists: HashMap<Vec<u8>, Arc<[Field]>>,
+    /// Memory for the bytes of one list.
+    bytes: Vec<u8>,
 }
 
-impl Pieces {
-    /// Adds a piece that starts at `offset` in the stream, and keeps the bytes that are new.
-    pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
-        if offset.checked_add(bytes.len() as u64).is_none() {
-            return Err(Fault::Value {
-                what: "offset in the schema stream",
-                found: offset,
-                expected: u64::MAX - bytes.len() as u64,
-            });
+impl Known {
+    /// The origin that is the same as this one and was met first: this one, if none is.
+    fn origin(&mut self, new: Origin) -> Arc<Origin> {
+        if let Some(known) = self.origins.get(&new) {
+            return known.clone();
         }
-        let (mut at, mut rest) = (offset, bytes);
-        while !rest.is_empty() {
-            let step = match self.at(at) {
-                Some(there) => {
-                    let common = there.len().min(rest.len());
-                    if let Some(differs) = (0..common).find(|i| there[*i] != rest[*i]) {
-                        let at = at + differs as u64;
-                        return Err(Fault::SchemaConflict { at });
-                    }
-                    self.repeated += common as u64;
-                    common
-                }
-                None => {
-                    let next = self.pieces.range(at..).next().map(|(k, _)| k - at);
-                    let free = next.map_or(rest.len() as u64, |n| n.min(rest.len() as u64));
-                    self.pieces.insert(at, rest[..free as usize].to_vec());
-                    free as usize
-                }
-            };
-            at += step as u64;
-            rest = &rest[step..];
-        }
-        Ok(())
+        let new = Arc::new(new);
+        self.origins.insert(new.clone());
+        new
     }
 
-    /// The bytes from `at` to the end of the piece that has it.
-    fn at(&self, at: u64) -> Option<&[u8]> {
-        let (start, piece) = self.pieces.range(..=at).next_back()?;
-        let from = usize::try_from(at - start).ok()?;
-        piece.get(from..).filter(|rest| !rest.is_empty())
-    }
-
-    /// The stream from its start up to the first gap, and the gap: its first byte, and the first
-    /// byte that is there again.
-    pub(crate) fn join(&self) -> (Vec<u8>, Option<(u64, u64)>) {
-        let mut stream = Vec::new();
-        for (start, piece) in &self.pieces {
-            if *start != stream.len() as u64 {
-                return (stream.clone(), Some((stream.len() as u64, *start)));
-            }
-            stream.extend_from_slice(piece);
+    /// The fields among these attributes, in their order. They are compared as bytes: fields that are
+    /// described alike are the same.
+    fn fields(&mut self, attributes: &[u8]) -> Result<Arc<[Field]>, &'static str> {
+        let attributes = Attributes::new(attributes);
+        let fields = attributes.filter(|attribute| attribute.tag == tag::FIELD);
+        self.bytes.clear();
+        for field in fields.clone() {
+            let length = field.value.len() as u64;
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+            self.bytes.extend_from_slice(field.value);
         }
-        (stream, None)
+        if let Some(list) = self.lists.get(&self.bytes) {
+            return Ok(list.clone());
+        }
+        let read: Result<Vec<_>, _> = fields.map(|field| Field::read(field.value)).collect();
+        let list: Arc<[Field]> = read?.into();
+        self.lists.insert(self.bytes.clone(), list.clone());
+        Ok(list)
     }
 }
 
@@ -297,10 +284,10 @@ impl Schema {
         (stream, gap): &(Vec<u8>, Option<(u64, u64)>),
         faults: &mut Vec<Fault>,
     ) -> Self {
-        let mut schema = Self::default();
+        let (mut schema, mut known) = (Self::default(), Known::default());
         let mut at = 0usize;
         while let Some(rest) = stream.get(at..).filter(|rest| !rest.is_empty()) {
-            match schema.read_entry(rest) {
+            match schema.read_entry(rest, &mut known) {
                 Ok(bytes) => at += bytes,
                 Err((what, skip)) => {
                     let place = at as u64;
@@ -318,7 +305,11 @@ impl Schema {
     }
 
     /// Reads the entry at the front; returns its size, or why not and the size to skip if known.
-    fn read_entry(&mut self, rest: &[u8]) -> Result<usize, (&'static str, Option<usize>)> {
+    fn read_entry(
+        &mut self,
+        rest: &[u8],
+        known: &mut Known,
+    ) -> Result<usize, (&'static str, Option<usize>)> {
         let (header, _) = EntryHeader::read_from_prefix(rest)
             .map_err(|_| ("ends inside an entry's header", None))?;
         let bytes = header.bytes as usize;
@@ -329,7 +320,7 @@ impl Schema {
             .get(..bytes)
             .ok_or(("reaches past the end of the stream", None))?;
         if header.kind == entry_kind::EVENT {
-            let new = EventType::read(&header, &entry[EntryHeader::BYTES..])
+            let new = EventType::read(&header, &entry[EntryHeader::BYTES..], known)
                 .map_err(|what| (what, Some(bytes)))?;
             if new.id.0 < FIRST_TYPE || new.id.0 >> 24 != 0 {
                 return Err(("type id out of range", Some(bytes)));

@@ -15,6 +15,7 @@ use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
 use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStack;
+use crate::trace_file::packed_stream::PackedStream;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::time::SessionClock;
 
@@ -44,8 +45,8 @@ pub struct Session {
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
-    /// The bytes of its schema stream, up to the first gap.
-    pub(crate) schema_stream: Vec<u8>,
+    /// Its schema stream, up to the first gap.
+    pub(crate) schema_stream: PackedStream,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process

@@ -14,7 +14,9 @@ use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::extent::Extent;
 use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStacks;
-use crate::trace_file::schema::{Pieces, Schema};
+use crate::trace_file::packed_stream::PackedStream;
+use crate::trace_file::schema::Schema;
+use crate::trace_file::schema_pieces::Pieces;
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
 use crate::trace_file::time::SessionClock;
 use crate::trace_file::type_set::TypeSet;
@@ -169,10 +171,12 @@ impl SessionBuilder {
         if self.block.is_none() {
             faults.push(Fault::NoSession(self.uuid));
         }
-        let stream = self.schema.join();
+        let stream = std::mem::take(&mut self.schema).join();
         let mut schema = Schema::read(&stream, &mut faults);
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
+        let schema_stream = PackedStream::of(&stream.0);
+        drop(stream);
         self.types.iter().for_each(|id| schema.cover(id));
         let slots = self.take_slots(damage);
         self.left_out
@@ -187,7 +191,7 @@ impl SessionBuilder {
             header,
             attributes,
             schema,
-            schema_stream: stream.0,
+            schema_stream,
             clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,

@@ -114,7 +114,9 @@ impl Begun {
             }
             return;
         }
-        let id = ty.span_id.and_then(|f| ty.fields[f].number(payload));
+        let id = ty
+            .span_id
+            .and_then(|f| ty.fields[usize::from(f)].number(payload));
         let Some(id) = id else { return };
         match ty.shape {
             Some(shape) if shape.is_part_of_span() && !is_poll(shape) => {

@@ -5,7 +5,7 @@ use ringmark_format::schema::semantic;
 
 use super::fields::{annotation, event};
 use super::names::NameOf;
-use super::proto::{Message, Short};
+use super::proto::{Message, Small};
 use super::sequence::{Ids, Namer};
 
 /// Bytes of text and byte strings that may still be written of a record: no more than it has, so
@@ -21,6 +21,34 @@ pub(super) fn of_event(of: &Event<'_>, names: Ids<'_>, out: &mut Message<'_>) {
             let name = names.argument(place);
             field_value(name, field, field.value(&of.payload), &mut budget, out);
         }
+    }
+}
+
+/// Appends the fields of an event to a small packet. `None`: one of them is more than a number.
+#[inline]
+pub(super) fn of_small(of: &Event<'_>, names: Ids<'_>, out: &mut Small) -> Option<()> {
+    for (place, field) in of.ty.fields.iter().enumerate() {
+        if !of.ty.shows(place) {
+            continue;
+        }
+        match field.value(&of.payload) {
+            Value::U64(n) if field.labels.is_empty() => {
+                let name = (annotation::NAME_IID, names.argument(place));
+                out.pair(event::ANNOTATION, name, (kind_of(field), n));
+            }
+            Value::None | Value::Missing => {}
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// The field in which an unsigned number stands.
+#[inline]
+fn kind_of(field: &Field) -> u32 {
+    match field.semantic == Some(semantic::ADDRESS) {
+        true => annotation::POINTER,
+        false => annotation::UINT,
     }
 }
 
@@ -136,15 +164,7 @@ fn field_value(
     match value {
         Value::None | Value::Missing => {}
         Value::U64(n) if field.labels.is_empty() => {
-            let is_address = field.semantic == Some(semantic::ADDRESS);
-            let kind = match is_address {
-                true => annotation::POINTER,
-                false => annotation::UINT,
-            };
-            let mut one = Short::default();
-            one.number(annotation::NAME_IID, name);
-            one.number(kind, n);
-            out.short(event::ANNOTATION, &one, &[]);
+            annotation(name, out, |one| one.number(kind_of(field), n));
         }
         Value::Array(..) => annotation(name, out, |all| {
             for item in value.items() {

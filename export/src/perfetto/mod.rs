@@ -7,6 +7,7 @@
 
 mod args;
 mod fields;
+mod front;
 mod names;
 mod proto;
 mod sequence;

@@ -17,15 +17,29 @@ pub(super) enum NameOf {
 /// The number of a name among those of its kind, from 0.
 pub(super) type Number = u32;
 
+/// The names of an event type or a function, as they are kept: there may be very many types.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    event: Number,
+    /// Where the names of its fields begin in [`Names::parts`]; those of its categories follow.
+    first: u32,
+    fields: u16,
+    categories: u16,
+}
+
 /// The names of an event type or a function.
-#[derive(Debug, Default)]
-pub(super) struct TypeNames {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TypeNames<'n> {
     /// Number of the type, from 0.
     pub(super) number: u32,
     pub(super) event: Number,
-    pub(super) arguments: Box<[Number]>,
-    pub(super) categories: Box<[Number]>,
+    /// Those of its fields.
+    pub(super) arguments: &'n [Number],
+    pub(super) categories: &'n [Number],
 }
+
+/// Places of types that were met last, so that most are found without a look into a map.
+const RECENT: usize = 256;
 
 /// All names so far. Each is kept once, however many sequences use it.
 #[derive(Debug, Default)]
@@ -34,8 +48,11 @@ pub(super) struct Names {
     texts: [Texts; 3],
     /// Place in `types`, by address of the type or function, which stays where it is while a dump is
     /// read.
-    places: SmallKeys<usize, usize>,
-    types: Vec<TypeNames>,
+    places: SmallKeys<usize, u32>,
+    /// Some of them, by the address: see [`recent`].
+    recent: Vec<(usize, u32)>,
+    types: Vec<Kept>,
+    parts: Vec<Number>,
     /// Memory for one name.
     shown: Vec<u8>,
 }
@@ -56,8 +73,17 @@ impl Names {
 
     /// The names of a type.
     #[inline]
-    pub(super) fn of_type(&mut self, ty: &EventType) -> &TypeNames {
+    pub(super) fn of_type(&mut self, ty: &EventType) -> TypeNames<'_> {
         let address = std::ptr::from_ref(ty) as usize;
+        let place = match self.recent.get(recent(address)) {
+            Some((known, place)) if *known == address => *place,
+            _ => self.look_for(ty, address),
+        };
+        self.at_place(place)
+    }
+
+    #[cold]
+    fn look_for(&mut self, ty: &EventType, address: usize) -> u32 {
         let place = match self.places.get(&address) {
             Some(place) => *place,
             None => {
@@ -65,53 +91,93 @@ impl Names {
                 self.add(address, names)
             }
         };
-        &self.types[place]
+        self.recent.resize(RECENT, (0, 0));
+        self.recent[recent(address)] = (address, place);
+        place
     }
 
-    fn add(&mut self, address: usize, names: TypeNames) -> usize {
-        self.places.insert(address, self.types.len());
+    fn at_place(&self, place: u32) -> TypeNames<'_> {
+        let kept = &self.types[place as usize];
+        let parts = &self.parts[kept.first as usize..];
+        let (arguments, parts) = parts.split_at(kept.fields.into());
+        TypeNames {
+            number: place,
+            event: kept.event,
+            arguments,
+            categories: &parts[..kept.categories.into()],
+        }
+    }
+
+    fn add(&mut self, address: usize, names: Kept) -> u32 {
+        let place = self.types.len() as u32;
+        self.places.insert(address, place);
         self.types.push(names);
-        self.types.len() - 1
+        place
     }
 
     /// The name of what has this address.
     #[inline]
-    pub(super) fn at(&mut self, address: usize, name: &[u8]) -> &TypeNames {
+    pub(super) fn at(&mut self, address: usize, name: &[u8]) -> Number {
         let place = match self.places.get(&address) {
             Some(place) => *place,
             None => {
-                let names = TypeNames {
-                    number: self.types.len() as u32,
-                    event: self.number(NameOf::Event, name),
-                    ..TypeNames::default()
+                let event = self.number(NameOf::Event, name);
+                let names = Kept {
+                    event,
+                    ..Kept::default()
                 };
                 self.add(address, names)
             }
         };
-        &self.types[place]
+        self.types[place as usize].event
     }
 
-    #[cold]
-    fn make(&mut self, ty: &EventType) -> TypeNames {
-        let category = match ty.category.as_slice() {
-            [] => ty.target.as_slice(),
+    fn make(&mut self, ty: &EventType) -> Kept {
+        let category = match ty.origin.category.as_slice() {
+            [] => ty.origin.target.as_slice(),
             category => category,
         };
         let level = ty.level.map_or("", |level| level.name());
         let categories = [category, level.as_bytes()].into_iter();
         let categories = categories.filter(|category| !category.is_empty());
-        let fields = ty.fields.iter();
-        TypeNames {
-            number: self.types.len() as u32,
+        let first = self.parts.len();
+        for field in ty.fields.iter() {
+            let number = self.number(NameOf::Argument, &field.name);
+            self.parts.push(number);
+        }
+        let fields = self.parts.len() - first;
+        for category in categories {
+            let number = self.number(NameOf::Category, category);
+            self.parts.push(number);
+        }
+        let categories = self.parts.len() - first - fields;
+        let first = self.share(first);
+        Kept {
             event: self.number(NameOf::Event, &ty.name),
-            arguments: fields
-                .map(|field| self.number(NameOf::Argument, &field.name))
-                .collect(),
-            categories: categories
-                .map(|category| self.number(NameOf::Category, category))
-                .collect(),
+            first: first as u32,
+            fields: fields as u16,
+            categories: categories as u16,
         }
     }
+
+    /// Gives up the numbers from this place on if those before them are the same: types that follow each
+    /// other often have the same fields. Returns where they are.
+    fn share(&mut self, first: usize) -> usize {
+        let (before, new) = self.parts.split_at(first);
+        if new.is_empty() || !before.ends_with(new) {
+            return first;
+        }
+        let count = new.len();
+        self.parts.truncate(first);
+        first - count
+    }
+}
+
+/// Where the place of what has this address is noted.
+#[inline]
+const fn recent(address: usize) -> usize {
+    // Types lie next to each other; the multiplication spreads them.
+    (address >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56
 }
 
 /// A set of numbers.
@@ -131,6 +197,12 @@ impl Told {
         is_new
     }
 
+    #[inline]
+    pub(super) fn has(&self, number: u32) -> bool {
+        let word = self.0.get(number as usize / 64);
+        word.is_some_and(|word| word & 1 << (number % 64) != 0)
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -148,8 +220,12 @@ mod tests {
             numbers.map(|n| told.insert(n)),
             [true, true, true, true, false, false]
         );
+        assert_eq!(
+            [63, 64, 65, 9999].map(|n| told.has(n)),
+            [true, true, false, false]
+        );
         told.clear();
-        assert!(told.insert(700));
+        assert!(!told.has(700) && told.insert(700));
     }
 
     #[test]

@@ -2,14 +2,28 @@
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
-const BYTES: u32 = 2;
+pub(super) const BYTES: u32 = 2;
 
 /// A message that is being written.
 #[derive(Debug)]
 pub(super) struct Message<'o>(pub(super) &'o mut Vec<u8>);
 
+/// A message of which the length is still to be written: where that stands.
+pub(super) struct Open(usize);
+
+/// Most numbers have one byte, or two or three, which are written together.
 #[inline]
 fn varint(mut n: u64, out: &mut Vec<u8>) {
+    let (first, second, third) = (n as u8, (n >> 7) as u8, (n >> 14) as u8);
+    if n < 1 << 7 {
+        return out.push(first);
+    }
+    if n < 1 << 14 {
+        return out.extend_from_slice(&[first | 0x80, second]);
+    }
+    if n < 1 << 21 {
+        return out.extend_from_slice(&[first | 0x80, second | 0x80, third]);
+    }
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -19,7 +33,7 @@ fn varint(mut n: u64, out: &mut Vec<u8>) {
 
 impl Message<'_> {
     #[inline]
-    fn tag(&mut self, field: u32, wire: u32) {
+    pub(super) fn tag(&mut self, field: u32, wire: u32) {
         varint((field << 3 | wire).into(), self.0);
     }
 
@@ -57,10 +71,28 @@ impl Message<'_> {
     /// A message in this one.
     #[inline]
     pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
-        self.tag(field, BYTES);
-        let place = self.0.len();
-        self.0.push(0);
+        let open = self.open(field);
         write(&mut Message(self.0));
+        self.close(open);
+    }
+
+    /// Begins a message in this one.
+    #[inline]
+    pub(super) fn open(&mut self, field: u32) -> Open {
+        self.tag(field, BYTES);
+        self.open_here()
+    }
+
+    /// The same, after its tag.
+    #[inline]
+    pub(super) fn open_here(&mut self) -> Open {
+        self.0.push(0);
+        Open(self.0.len() - 1)
+    }
+
+    /// Ends a message.
+    #[inline]
+    pub(super) fn close(&mut self, Open(place): Open) {
         let bytes = self.0.len() - place - 1;
         if bytes < 0x80 {
             self.0[place] = bytes as u8;
@@ -158,9 +190,160 @@ impl Short {
     }
 }
 
+/// Most bytes of a [`Small`].
+const SMALL_BYTES: usize = 128;
+/// What may be written at one place at once.
+const AT_ONCE: usize = 16;
+
+/// A packet with a message at its end, both shorter than 128 bytes, put together before it is appended:
+/// numbers are written as whole words, and lengths have one byte. What has no room is not written, and
+/// then the packet is not appended.
+#[derive(Debug)]
+pub(super) struct Small {
+    bytes: [u8; SMALL_BYTES + AT_ONCE],
+    at: usize,
+    /// Where the length of the inner message is.
+    inner: usize,
+}
+
+impl Default for Small {
+    fn default() -> Self {
+        Self {
+            bytes: [0; SMALL_BYTES + AT_ONCE],
+            at: 0,
+            inner: 0,
+        }
+    }
+}
+
+impl Small {
+    /// Begins a packet that is this field, in the place of the one before.
+    #[inline]
+    pub(super) fn begin(&mut self, field: u32) {
+        self.at = 0;
+        self.word(u64::from(field << 3 | BYTES), 2);
+    }
+
+    /// Writes the first bytes of a word.
+    #[inline]
+    fn word(&mut self, word: u64, bytes: usize) {
+        if let Some(place) = self.bytes.get_mut(self.at..self.at + 8) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        self.at += bytes;
+    }
+
+    /// Writes the first bytes of these.
+    #[inline]
+    pub(super) fn append(&mut self, all: &[u8; AT_ONCE], bytes: usize) {
+        if let Some(place) = self.bytes.get_mut(self.at..self.at + AT_ONCE) {
+            place.copy_from_slice(all);
+        }
+        self.at += bytes;
+    }
+
+    /// As [`Message::number`], for fields up to 15.
+    #[inline]
+    pub(super) fn number(&mut self, field: u32, n: u64) {
+        let tag = u64::from(field << 3 | VARINT);
+        if n < 1 << 7 {
+            return self.word(tag | n << 8, 2);
+        }
+        if n >= 1 << 28 {
+            return self.large(tag, n);
+        }
+        let seven = |place: u32| (n >> (7 * place) & 0x7F) << (8 * place);
+        let spread = seven(0) | seven(1) | seven(2) | seven(3);
+        let bytes = n.ilog2() as usize / 7 + 1;
+        let more = 0x8080_8080 & ((1_u64 << (8 * (bytes - 1))) - 1);
+        self.word(tag | (spread | more) << 8, 1 + bytes);
+    }
+
+    #[cold]
+    fn large(&mut self, tag: u64, mut n: u64) {
+        self.word(tag, 1);
+        while n >= 0x80 {
+            self.word(n & 0x7F | 0x80, 1);
+            n >>= 7;
+        }
+        self.word(n, 1);
+    }
+
+    /// Begins the message at the end; its tag is written.
+    #[inline]
+    pub(super) fn begin_inner(&mut self) {
+        self.inner = self.at;
+        self.at += 1;
+    }
+
+    /// A message of two numbers.
+    #[inline]
+    pub(super) fn pair(&mut self, field: u32, first: (u32, u64), second: (u32, u64)) {
+        self.word(u64::from(field << 3 | BYTES), 2);
+        let start = self.at;
+        self.number(first.0, first.1);
+        self.number(second.0, second.1);
+        if let Some(length) = self.bytes.get_mut(start - 1) {
+            *length = (self.at - start) as u8;
+        }
+    }
+
+    /// The bytes of the packet; `None`: it has too many.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Option<&[u8]> {
+        if self.at > SMALL_BYTES {
+            return None;
+        }
+        self.bytes[1] = (self.at - 2) as u8;
+        self.bytes[self.inner] = (self.at - self.inner - 1) as u8;
+        Some(&self.bytes[..self.at])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_packet_is_like_any_other() {
+        let numbers = [
+            0,
+            127,
+            128,
+            16_383,
+            16_384,
+            1 << 27,
+            (1 << 28) - 1,
+            1 << 28,
+            u64::MAX,
+        ];
+        for n in numbers {
+            let mut small = Small::default();
+            small.begin(1);
+            small.number(8, n);
+            small.append(&[0x5A; AT_ONCE], 1);
+            small.begin_inner();
+            small.pair(4, (1, n), (3, 5));
+            small.number(9, n);
+            let mut out = Vec::new();
+            Message(&mut out).message(1, |packet| {
+                packet.number(8, n);
+                packet.message(11, |event| {
+                    event.message(4, |pair| {
+                        pair.number(1, n);
+                        pair.number(3, 5);
+                    });
+                    event.number(9, n);
+                });
+            });
+            assert_eq!(small.finish(), Some(out.as_slice()), "{n}");
+        }
+        let mut small = Small::default();
+        small.begin(1);
+        small.begin_inner();
+        (0..12).for_each(|_| small.number(1, u64::MAX));
+        assert_eq!(small.finish(), None);
+    }
 
     #[test]
     fn messages_are_as_the_encoding_guide_has_them() {

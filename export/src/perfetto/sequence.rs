@@ -4,7 +4,7 @@ use ringmark_decoder::EventType;
 
 use super::fields::{clocks, defaults, interned, packet, trace};
 use super::names::{NameOf, Names, Number, Told, TypeNames};
-use super::proto::{Message, Short};
+use super::proto::{BYTES, Message, Short, Small};
 
 /// The clock of all times: `CLOCK_REALTIME`.
 pub(super) const REALTIME: u64 = 1;
@@ -34,6 +34,9 @@ pub(super) struct Sequence {
     told_types: Told,
     /// Names that the next packet brings.
     new: Vec<(NameOf, Number)>,
+    /// The fields of an event's packet between its time and the event's length, which are always the
+    /// same, and how many bytes they have.
+    middle: ([u8; 16], usize),
 }
 
 /// The id of a name in the trace: 0 stands for none.
@@ -43,7 +46,7 @@ const fn iid(number: Number) -> u64 {
 
 /// The names of a type, as ids.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ids<'n>(&'n TypeNames);
+pub(super) struct Ids<'n>(pub(super) TypeNames<'n>);
 
 impl Ids<'_> {
     #[inline]
@@ -74,6 +77,7 @@ impl Sequence {
             told: Default::default(),
             told_types: Told::default(),
             new: Vec::new(),
+            middle: middle(id),
         }
     }
 
@@ -86,7 +90,7 @@ impl Sequence {
     }
 
     #[cold]
-    fn tell_all(&mut self, names: &TypeNames) {
+    fn tell_all(&mut self, names: TypeNames<'_>) {
         self.tell(NameOf::Event, names.event);
         let arguments = names.arguments.iter();
         arguments.for_each(|number| self.tell(NameOf::Argument, *number));
@@ -161,6 +165,40 @@ impl Sequence {
         self.last_ns = at_ns;
     }
 
+    /// Begins `packet` with what stands before an event's first field. `None`: the packet needs more
+    /// than an event, or names that were not told, and [`Self::event`] writes it.
+    #[inline]
+    pub(super) fn begin_small(
+        &self,
+        names: TypeNames<'_>,
+        at_ns: u64,
+        packet: &mut Small,
+    ) -> Option<()> {
+        let delta = at_ns.checked_sub(self.last_ns)?;
+        if self.is_cut || !self.new.is_empty() || !self.told_types.has(names.number) {
+            return None;
+        }
+        packet.begin(trace::PACKET);
+        packet.number(packet::TIMESTAMP, delta);
+        let (middle, bytes) = &self.middle;
+        packet.append(middle, *bytes);
+        packet.begin_inner();
+        Some(())
+    }
+
+    /// Appends such a packet. `None`: it has become too large, and [`Self::event`] writes it.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        packet: &mut Small,
+        at_ns: u64,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        out.extend_from_slice(packet.finish()?);
+        self.last_ns = at_ns;
+        Some(())
+    }
+
     /// Appends a packet without a time.
     pub(super) fn timeless(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Message<'_>)) {
         let id = self.id;
@@ -204,6 +242,18 @@ impl Sequence {
     }
 }
 
+/// See [`Sequence::middle`].
+fn middle(id: u64) -> ([u8; 16], usize) {
+    let mut bytes = Vec::new();
+    let mut message = Message(&mut bytes);
+    message.number(packet::SEQUENCE_ID, id);
+    message.number(packet::SEQUENCE_FLAGS, NEEDS_STATE);
+    message.tag(packet::TRACK_EVENT, BYTES);
+    let mut middle = [0; 16];
+    middle[..bytes.len()].copy_from_slice(&bytes);
+    (middle, bytes.len())
+}
+
 /// A sequence, and the names that its packets use.
 #[derive(Debug)]
 pub(super) struct Namer<'s> {
@@ -222,9 +272,9 @@ impl Namer<'_> {
     /// The id of the name of what has this address.
     #[inline]
     pub(super) fn name_at(&mut self, address: usize, name: &[u8]) -> u64 {
-        let names = self.names.at(address, name);
-        self.sequence.tell(NameOf::Event, names.event);
-        iid(names.event)
+        let number = self.names.at(address, name);
+        self.sequence.tell(NameOf::Event, number);
+        iid(number)
     }
 
     /// The ids of all names of a type.

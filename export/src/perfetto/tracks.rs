@@ -22,7 +22,6 @@ struct ProcessTrack {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Kind {
     Row(Place),
-    Lasting(usize, Vec<u8>, u32),
     Counter(usize, Vec<u8>),
     LostOfThread(u32),
     LostOfProcess(usize),
@@ -33,6 +32,8 @@ enum Kind {
 pub(super) struct Tracks {
     processes: HashMap<usize, ProcessTrack>,
     threads: HashMap<u32, u64>,
+    /// Tracks of spans over threads, by process and name, then by lane; 0: not yet.
+    lasting: HashMap<usize, HashMap<Vec<u8>, Vec<u64>>>,
     others: HashMap<Kind, u64>,
     last: u64,
 }
@@ -43,6 +44,7 @@ impl Tracks {
         let mut new = Self {
             processes: HashMap::new(),
             threads: HashMap::new(),
+            lasting: HashMap::new(),
             others: HashMap::new(),
             last: 0,
         };
@@ -134,9 +136,21 @@ impl Tracks {
         sequence: &mut Sequence,
         out: &mut Vec<u8>,
     ) -> u64 {
-        let kind = Kind::Lasting(session.process, name.to_vec(), lane);
+        let lanes = self.lasting.entry(session.process).or_default();
+        let known = lanes.get(name).and_then(|lanes| lanes.get(lane as usize));
+        if let Some(uuid) = known.filter(|uuid| **uuid != 0) {
+            return *uuid;
+        }
         let parent = self.of_process(session);
-        self.other(kind, parent, name, None, sequence, out)
+        let uuid = self.next();
+        let lanes = self.lasting.entry(session.process).or_default();
+        let lanes = lanes.entry(name.to_vec()).or_default();
+        if lanes.len() <= lane as usize {
+            lanes.resize(lane as usize + 1, 0);
+        }
+        lanes[lane as usize] = uuid;
+        describe_track((uuid, parent), name, None, sequence, out);
+        uuid
     }
 
     /// The track of a counter of a process.
@@ -185,20 +199,31 @@ impl Tracks {
         }
         let uuid = self.next();
         self.others.insert(kind, uuid);
-        describe(sequence, out, |new| {
-            new.number(track::UUID, uuid);
-            new.number(track::PARENT, parent);
-            new.text(track::NAME, &printable(name));
-            if let Some(unit) = unit {
-                new.message(track::COUNTER, |new| {
-                    if !unit.is_empty() {
-                        new.text(counter::UNIT_NAME, &printable(unit));
-                    }
-                });
-            }
-        });
+        describe_track((uuid, parent), name, unit, sequence, out);
         uuid
     }
+}
+
+/// Describes a track of a parent. `unit`: that of a counter.
+fn describe_track(
+    (uuid, parent): (u64, u64),
+    name: &[u8],
+    unit: Option<&[u8]>,
+    sequence: &mut Sequence,
+    out: &mut Vec<u8>,
+) {
+    describe(sequence, out, |new| {
+        new.number(track::UUID, uuid);
+        new.number(track::PARENT, parent);
+        new.text(track::NAME, &printable(name));
+        if let Some(unit) = unit {
+            new.message(track::COUNTER, |new| {
+                if !unit.is_empty() {
+                    new.text(counter::UNIT_NAME, &printable(unit));
+                }
+            });
+        }
+    });
 }
 
 fn describe(sequence: &mut Sequence, out: &mut Vec<u8>, write: impl FnOnce(&mut Message<'_>)) {

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use ringmark_decoder::{
-    Ended, Event, Field, Function, Lost, OpenSpan, SmallKeys, Span, Value, escape,
+    Ended, Event, EventType, Field, Function, Lost, OpenSpan, SmallKeys, Span, Value, escape,
 };
 use ringmark_format::schema::semantic;
 
 use super::args;
 use super::fields::{annotation, clocks, event, packet};
+use super::front::About;
 use super::names::{NameOf, Names};
-use super::proto::{Message, Short};
-use super::sequence::{MONOTONIC, Namer, REALTIME, Sequence};
+use super::proto::{Message, Small};
+use super::sequence::{Ids, MONOTONIC, Namer, REALTIME, Sequence};
 use super::tracks::Tracks;
 use crate::gathered::Gathered;
 use crate::timeline::items::NO_THREAD;
@@ -35,8 +36,9 @@ pub(crate) struct Perfetto<'w, W> {
     latest: usize,
     /// Events that are not there, by thread and by process.
     lost: HashMap<(u32, usize), u64>,
-    /// Memory for the fields of one event.
+    /// Memory for the fields of one event, and for a small packet.
     fields: Vec<u8>,
+    packet: Small,
 }
 
 /// What an event is made of.
@@ -47,62 +49,6 @@ struct Parts<'p> {
     fields: &'p mut Vec<u8>,
     /// Where a new track is described.
     out: &'p mut Vec<u8>,
-}
-
-/// The first fields of an event.
-struct About {
-    kind: u64,
-    /// Number of its name.
-    name: Option<u64>,
-    /// `None`: the track of its sequence.
-    track: Option<u64>,
-}
-
-impl About {
-    #[inline]
-    fn front(&self) -> Short {
-        let mut front = Short::default();
-        front.number(event::TYPE, self.kind);
-        if let Some(name) = self.name {
-            front.number(event::NAME_IID, name);
-        }
-        if let Some(track) = self.track {
-            front.number(event::TRACK_UUID, track);
-        }
-        front
-    }
-
-    const fn begin(name: u64, track: Option<u64>) -> Self {
-        Self {
-            kind: event::SLICE_BEGIN,
-            name: Some(name),
-            track,
-        }
-    }
-
-    const fn end(track: Option<u64>) -> Self {
-        Self {
-            kind: event::SLICE_END,
-            name: None,
-            track,
-        }
-    }
-
-    const fn instant(name: Option<u64>, track: Option<u64>) -> Self {
-        Self {
-            kind: event::INSTANT,
-            name,
-            track,
-        }
-    }
-
-    const fn counter(track: u64) -> Self {
-        Self {
-            kind: event::COUNTER,
-            name: None,
-            track: Some(track),
-        }
-    }
 }
 
 /// The row of a thread itself.
@@ -143,6 +89,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
             latest: 0,
             lost: HashMap::new(),
             fields: Vec::new(),
+            packet: Small::default(),
         }
     }
 
@@ -174,6 +121,38 @@ impl<'w, W: Write> Perfetto<'w, W> {
         });
         sequence.event(&self.names, at_ns, (&about.front(), &self.fields), out);
         self.out.write_if_full()
+    }
+
+    /// Appends the beginning of a native span, or its end with its record. `None`, and nothing is
+    /// appended: its packet is no small one.
+    #[inline]
+    fn small(
+        &mut self,
+        place: Place,
+        at_ns: u64,
+        ty: &EventType,
+        end: Option<&Event<'_>>,
+    ) -> Option<()> {
+        if place.thread == NO_THREAD {
+            return None;
+        }
+        self.turn_to(place);
+        let names = self.names.of_type(ty);
+        let (_, sequence) = self.sequences.get_mut(self.latest)?;
+        let packet = &mut self.packet;
+        sequence.begin_small(names, at_ns, packet)?;
+        let names = Ids(names);
+        match end {
+            None => {
+                packet.number(event::TYPE, event::SLICE_BEGIN);
+                packet.number(event::NAME_IID, names.event());
+            }
+            Some(by) => {
+                packet.number(event::TYPE, event::SLICE_END);
+                args::of_small(by, names, packet)?;
+            }
+        }
+        sequence.append(packet, at_ns, self.out.bytes())
     }
 
     /// Makes the sequence of a row the latest one.
@@ -280,6 +259,11 @@ fn address_of(function: &Function) -> usize {
 impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     #[inline]
     fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
+        if let Slice::Span(ty) = of
+            && self.small(place, at_ns, ty, None).is_some()
+        {
+            return self.out.write_if_full();
+        }
         self.event(place, at_ns, |parts| {
             let name = match of {
                 Slice::Span(ty) => parts.namer.of_type(ty).event(),
@@ -306,6 +290,9 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         by: &Event<'a>,
         how: Option<Ended>,
     ) -> io::Result<()> {
+        if how.is_none() && self.small(place, at_ns, by.ty, Some(by)).is_some() {
+            return self.out.write_if_full();
+        }
         self.event(place, at_ns, |parts| {
             match how {
                 None => {

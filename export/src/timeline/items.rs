@@ -1,11 +1,12 @@
 //! Events and losses as what a viewer shows of them: what passes the cut, calls put together.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 use ringmark_decoder::{
-    Call, Ended, Event, Filter, Function, Lost, Output, Paired, Span, SpanPairs, Step,
+    Call, Ended, Event, EventType, Filter, Function, Lost, Output, Page, Paired, Session, Span,
+    SpanPairs, Step,
 };
-use ringmark_format::Uuid;
 use ringmark_format::schema::Shape;
 
 use crate::timeline::calls::{Beginning, CallStacks};
@@ -78,11 +79,20 @@ struct ChosenCalls<'c> {
     shown: HashMap<u32, Vec<bool>>,
 }
 
-/// A span over threads that has not ended.
-#[derive(Debug)]
-pub(crate) struct Lasting<'a> {
-    pub(crate) made: Event<'a>,
-    pub(crate) lane: u32,
+/// A span over threads that has not ended: where the record is that made it, and its lane. The rest is
+/// held by [`SpanPairs`]: there may be very many.
+#[derive(Debug, Clone, Copy)]
+struct Lasting<'a> {
+    page: &'a Page,
+    /// Number of the record in its page.
+    number: u32,
+    lane: u32,
+}
+
+/// Those of a session, by their ids.
+struct OfSession<'a> {
+    session: &'a Session,
+    open: HashMap<u64, Lasting<'a>>,
 }
 
 /// Makes items of the events and losses of a dump, in their order.
@@ -93,7 +103,8 @@ pub(crate) struct Items<'c, 'a> {
     calls: CallStacks<'a>,
     /// `None`: spans over threads are not put together.
     pairs: Option<SpanPairs>,
-    lasting: HashMap<(Uuid, u64), Lasting<'a>>,
+    /// By the address of the session, which stays where it is.
+    lasting: HashMap<usize, OfSession<'a>>,
     lanes: HashMap<(usize, &'a [u8]), SingleLanes>,
     chosen: ChosenCalls<'c>,
     number: u64,
@@ -121,11 +132,11 @@ impl<'c, 'a> Items<'c, 'a> {
 
     /// Takes the next event or loss, and appends what it shows.
     #[inline]
-    pub(crate) fn take(&mut self, output: &Output<'a>, to: &mut Vec<Item<'a>>) {
+    pub(crate) fn take(&mut self, output: Output<'a>, to: &mut Vec<Item<'a>>) {
         self.number += 1;
         match output {
             Output::Event(event) => self.event(event, to),
-            Output::Lost(lost) => self.lost(lost, to),
+            Output::Lost(lost) => self.lost(&lost, to),
         }
     }
 
@@ -148,18 +159,28 @@ impl<'c, 'a> Items<'c, 'a> {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
+    fn event(&mut self, event: Event<'a>, to: &mut Vec<Item<'a>>) {
         if event.ty.function.is_some() {
-            return self.call(event, to);
+            return self.call(&event, to);
         }
-        let what = match self.alone(event) {
+        let alone = match self.alone(&event) {
             None => return self.part(event, to),
             Some(Alone::Hidden) => return,
-            Some(Alone::Span(start)) => What::Span(event.clone(), start),
-            Some(Alone::Counter) => What::Counter(event.clone()),
-            Some(Alone::Instant) => What::Instant(event.clone()),
+            Some(alone) => alone,
         };
-        to.push(Item::of(event, self.number, what));
+        let (thread, tick, at_ns) = (event.thread(), event.tick, event.wall_ns());
+        let what = match alone {
+            Alone::Span(start) => What::Span(event, start),
+            Alone::Counter => What::Counter(event),
+            Alone::Instant | Alone::Hidden => What::Instant(event),
+        };
+        to.push(Item {
+            thread,
+            number: self.number,
+            tick,
+            at_ns,
+            what,
+        });
     }
 
     /// What an event is that is no function record; `None`: a record of a span over threads.
@@ -228,36 +249,36 @@ impl<'c, 'a> Items<'c, 'a> {
     }
 
     /// A record of a span over threads.
-    fn part(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
+    fn part(&mut self, event: Event<'a>, to: &mut Vec<Item<'a>>) {
         let Some(pairs) = &mut self.pairs else {
-            if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(event) {
-                to.push(Item::of(event, self.number, What::Instant(event.clone())));
+            if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(&event) {
+                to.push(Item::of(&event, self.number, What::Instant(event.clone())));
             }
             return;
         };
-        let paired = pairs.take(&Output::Event(event.clone()));
+        let output = Output::Event(event);
+        let paired = pairs.take(&output);
+        let Output::Event(event) = output else { return };
         let Some(id) = event.span else { return };
-        let key = (event.session.uuid, id);
         match (event.ty.shape, paired) {
             (Some(Shape::SpanNew), _) => {
-                let lane = self.lanes(event).take();
-                self.lasting.insert(
-                    key,
-                    Lasting {
-                        made: event.alone(),
-                        lane,
-                    },
-                );
+                let lane = self.lanes(event.session, event.ty).take();
+                let number = event.seq.wrapping_sub(event.page.header.first_event);
+                let made = Lasting {
+                    page: event.page,
+                    number: number as u32,
+                    lane,
+                };
+                self.of_session(event.session).open.insert(id, made);
             }
             (_, Paired::Ended(span)) => {
-                let Some(lasting) = self.lasting.remove(&key) else {
-                    return;
-                };
-                self.lanes(&lasting.made).give_back(lasting.lane);
+                let lasting = self.of_session(event.session).open.remove(&id);
+                let Some(lasting) = lasting else { return };
+                self.lanes(event.session, span.ty).give_back(lasting.lane);
                 let is_long = span.total_ns >= self.cut.min_ns;
                 if is_long && self.cut.filter.passes_span(&span) {
                     to.push(Item::of(
-                        event,
+                        &event,
                         self.number,
                         What::Lasted(span, lasting.lane),
                     ));
@@ -268,20 +289,56 @@ impl<'c, 'a> Items<'c, 'a> {
         }
     }
 
-    /// The lanes for spans like that which this record made.
-    fn lanes(&mut self, made: &Event<'a>) -> &mut SingleLanes {
-        let key = (made.session.process, made.ty.name.as_slice());
+    /// The lanes for spans that this type makes.
+    fn lanes(&mut self, session: &Session, ty: &'a EventType) -> &mut SingleLanes {
+        let key = (session.process, ty.name.as_slice());
         self.lanes.entry(key).or_default()
     }
 
-    /// Spans over threads that have no end, in the order of their beginnings.
-    pub(crate) fn lasting(self) -> Vec<Lasting<'a>> {
-        let filter = &self.cut.filter;
-        let all = self.lasting.into_values();
-        let mut all: Vec<_> = all.filter(|open| filter.passes(&open.made)).collect();
-        all.sort_by_key(|open| (open.made.wall_ns(), open.made.seq));
-        all
+    fn of_session(&mut self, session: &'a Session) -> &mut OfSession<'a> {
+        let address = std::ptr::from_ref(session) as usize;
+        self.lasting.entry(address).or_insert_with(|| OfSession {
+            session,
+            open: HashMap::new(),
+        })
     }
+
+    /// Gives `each` the spans over threads that have no end, with their lanes, in the order of their
+    /// beginnings. Returns how many are not known, because too many were open at one time.
+    pub(crate) fn each_lasting(
+        self,
+        mut each: impl FnMut(u32, &Event<'a>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let Some(pairs) = &self.pairs else {
+            return Ok(0);
+        };
+        let (mut all, mut unknown) = (Vec::new(), 0);
+        for (address, of) in &self.lasting {
+            for id in of.open.keys() {
+                match pairs.made(of.session, *id) {
+                    Some((_, tick, _)) => all.push((wall_ns(of.session, tick), *id, *address)),
+                    None => unknown += 1,
+                }
+            }
+        }
+        all.sort_unstable();
+        for (_, id, address) in all {
+            let of = &self.lasting[&address];
+            let (Some(made), Some(at)) = (pairs.made(of.session, id), of.open.get(&id)) else {
+                continue;
+            };
+            let made = Event::remade((of.session, at.page, at.number), made, id);
+            if self.cut.filter.passes(&made) {
+                each(at.lane, &made)?;
+            }
+        }
+        Ok(unknown)
+    }
+}
+
+fn wall_ns(session: &Session, tick: u64) -> u64 {
+    let clock = &session.clock;
+    clock.wall_of(tick, clock.t_ns(tick))
 }
 
 impl<'a> Item<'a> {

@@ -66,6 +66,8 @@ pub struct Plan<'a> {
     counts: Counts,
     /// Events and losses of the dump.
     pub(crate) items: u64,
+    /// How many of them are still of the latest stretch.
+    left: u64,
     /// Wall times of the first beginning and the last item, in ns.
     first_ns: u64,
     last_ns: u64,
@@ -87,13 +89,14 @@ impl<'a> Plan<'a> {
             met: None,
             counts: Counts::default(),
             items: 0,
+            left: 0,
             first_ns: u64::MAX,
             last_ns: 0,
         };
         let mut items = Items::new(&cut, None, None);
         let mut calls = Calls::new(None);
         let mut found = Vec::new();
-        dump.events_alone().for_each(|output| {
+        dump.events_bare().for_each(|output| {
             plan.meet(&output);
             if let (Output::Event(event), Some((alone, number))) =
                 (&output, items.take_alone(&output))
@@ -106,7 +109,7 @@ impl<'a> Plan<'a> {
                 calls.take(event, |step| long.take(event, &step, cut.min_ns));
             }
             found.clear();
-            items.take(&output, &mut found);
+            items.take(output, &mut found);
             found.iter().for_each(|item| plan.take(item));
         });
         plan.cut = cut;
@@ -164,11 +167,13 @@ impl<'a> Plan<'a> {
         };
         self.first_ns = self.first_ns.min(at_ns);
         self.last_ns = self.last_ns.max(at_ns);
-        if self.items.is_multiple_of(self.stretch) {
+        if self.left == 0 {
+            self.left = self.stretch;
             let at_ns = self.starts.last().map_or(at_ns, |last| last.0.max(at_ns));
             self.starts.push((at_ns, self.counts.slices));
             self.begins.push(Vec::new());
         }
+        self.left -= 1;
         self.items += 1;
     }
 

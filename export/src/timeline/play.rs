@@ -41,13 +41,13 @@ pub(crate) fn play<'a>(
     let mut items = Items::new(&plan.cut, Some(pairs), plan.long.as_ref());
     let mut player = Player::new(plan, viewer);
     let (mut found, mut number) = (Vec::new(), 0);
-    let mut outputs = plan.dump.events_alone();
+    let mut outputs = plan.dump.events_bare();
     loop {
         let before = number;
         while number < before + plan.stretch
             && let Some(output) = outputs.next()
         {
-            items.take(&output, &mut found);
+            items.take(output, &mut found);
             number += 1;
         }
         if number == before {
@@ -65,16 +65,21 @@ pub(crate) fn play<'a>(
         ),
         ("open spans that are deeper than a stack holds", deeper),
     ];
-    for open in items.lasting() {
+    let (shown, viewer) = (&mut player.shown, &mut *player.viewer);
+    let unknown = items.each_lasting(|number, made| {
         let lane = Lane {
-            session: open.made.session,
-            ty: open.made.ty,
-            number: open.lane,
-            thread: open.made.thread(),
+            session: made.session,
+            ty: made.ty,
+            number,
+            thread: made.thread(),
         };
-        player.shown.slices += 1;
-        player.viewer.lasts(&lane, &open.made)?;
-    }
+        shown.slices += 1;
+        viewer.lasts(&lane, made)
+    })?;
+    left_out.push((
+        "spans over threads that were open with too many others",
+        unknown,
+    ));
     player.viewer.finish()?;
     left_out.extend(player.viewer.left_out());
     left_out.retain(|(_, count)| *count > 0);

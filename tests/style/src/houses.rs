@@ -209,7 +209,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/perfetto/",
         &[
-            "fields", "proto", "names", "sequence", "args", "tracks", "writer",
+            "fields", "proto", "front", "names", "sequence", "args", "tracks", "writer",
         ],
     ),
     (

@@ -115,10 +115,10 @@ fn rows(session: &Session, on: impl Fn(&EventType) -> Option<bool>) -> Vec<Row> 
 fn row(session: &Session, ty: &EventType, on: Option<bool>) -> Row {
     let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
     let fields = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
-    let place = if ty.file.is_empty() {
+    let place = if ty.origin.file.is_empty() {
         String::new()
     } else {
-        format!("{}:{}", text(&ty.file), ty.line)
+        format!("{}:{}", text(&ty.origin.file), ty.line)
     };
     Row {
         head: Head::of(session),
@@ -126,8 +126,8 @@ fn row(session: &Session, ty: &EventType, on: Option<bool>) -> Row {
         level: ty.level.map(Level::name),
         kind: ty.kind(),
         name: text(&ty.name),
-        target: text(&ty.target),
-        category: text(&ty.category),
+        target: text(&ty.origin.target),
+        category: text(&ty.origin.category),
         fields: fields.map(|(_, field)| field_text(field)).collect(),
         place,
         is_bookkeeping: ty.is_bookkeeping(),

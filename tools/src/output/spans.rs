@@ -20,7 +20,9 @@ pub(crate) fn notice(cut: &[CutSpans<'_>], left_out: u64) -> Option<String> {
         parts.push(format!("{} {text}", counted(left_out, "span")));
     }
     let all = parts.join("; ");
-    (!parts.is_empty()).then(|| format!("{all}; 'ringmark cat --tree' shows those that go on, --raw all their records"))
+    (!parts.is_empty()).then(|| {
+        format!("{all}; 'ringmark cat --tree' shows those that go on, --raw all their records")
+    })
 }
 
 /// `2 spans without an end here: order 1, query 1`.

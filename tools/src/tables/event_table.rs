@@ -24,7 +24,11 @@ pub(crate) struct EventRow {
 pub(crate) fn rows(events: &Stats<'_>, by: Option<SortBy>) -> Vec<EventRow> {
     let mut rows: BTreeMap<_, EventRow> = BTreeMap::new();
     for of_type in &events.types {
-        let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
+        let key = (
+            &of_type.ty.name,
+            &of_type.ty.origin.target,
+            of_type.ty.kind(),
+        );
         rows.entry(key).or_default().add(of_type);
     }
     let mut rows: Vec<_> = rows.into_values().collect();
@@ -38,7 +42,7 @@ pub(crate) fn rows(events: &Stats<'_>, by: Option<SortBy>) -> Vec<EventRow> {
 impl EventRow {
     fn add(&mut self, more: &TypeCount<'_>) {
         self.name = String::from_utf8_lossy(&more.ty.name).into_owned();
-        self.target = String::from_utf8_lossy(&more.ty.target).into_owned();
+        self.target = String::from_utf8_lossy(&more.ty.origin.target).into_owned();
         self.kind = more.ty.kind();
         self.events += more.events;
         self.payload_bytes += more.payload_bytes;

@@ -78,7 +78,7 @@ impl TypePieces {
 }
 
 fn push_piece(ty: &EventType, named: &EventType, out: &mut Vec<u8>) {
-    push_names(ty, (&named.name, &named.target), named.level, out);
+    push_names(ty, (&named.name, &named.origin.target), named.level, out);
 }
 
 fn push_names(
@@ -98,9 +98,9 @@ fn push_names(
     }
     out.extend_from_slice(b",\"target\":");
     escape::json(target, out);
-    if !ty.category.is_empty() {
+    if !ty.origin.category.is_empty() {
         out.extend_from_slice(b",\"category\":");
-        escape::json(&ty.category, out);
+        escape::json(&ty.origin.category, out);
     }
 }
 

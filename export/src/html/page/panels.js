@@ -9,7 +9,7 @@ const KEYS = [
   ["A  D  or  Left  Right", "go back, on in time"],
   ["Up  Down", "scroll"],
   ["0", "the whole trace"],
-  ["low bars", "spans too narrow to be told apart: zoom in"],
+  ["low bars", "spans too narrow to see one by one: zoom in"],
   [",  .", "the slice before, after, in its row"],
   ["P  C", "the slice around, the first one inside"],
   ["F", "zoom to the selected slice or stretch"],
