@@ -2,10 +2,14 @@
 //! the caller in the same few steps, however many calls and threads there are: the unwind table's
 //! entry for `ringmark_return` reads it.
 //!
-//! The address of a copy is that of its slot with some bits changed. So every stack has its copies in
+//! The copy of the slot at `s` lies at `(s ^ COPY_PART) + COPY_SHIFT`. So every stack has its copies in
 //! a place of its own, where the kernel puts nothing by itself. Memory for them is mapped in
 //! *units*, before the first return address on the stack is replaced, and stays. A page of it is
-//! used when a slot on the page of the stack is.
+//! used when a slot on the page of the stack is. A slot belongs to the unit that `s + COPY_SHIFT`
+//! lies in.
+//!
+//! [`UNITS_AT`] has a byte for each unit. Its address is a constant, because an unwind table holds no
+//! addresses, and each step to find one costs an unwinder as much as ten instructions.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
@@ -13,18 +17,26 @@ use core::sync::atomic::{AtomicU8, AtomicU64};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::thread::{Timespec, nanosleep};
 
-/// The bits in which the addresses of a slot and of its copy differ. The upper one leads to another
-/// part of memory. The lower ones lead to another set of the cache: where only upper bits differ,
-/// each access to one makes the next to the other slow (on Zen 4 a call took 4 ns more).
-pub(super) const COPY_BITS: u64 = 1 << 45 | 1 << 11 | 1 << 6;
+/// The bit in which the part of memory with the copies differs from that with the stacks.
+pub(super) const COPY_PART: u64 = 1 << 45;
+/// Distance from the place that the bit alone would lead to. It leads to another set of the cache: if
+/// a copy were in the set of its slot, each access to one would make the next to the other slow (on
+/// Zen 4 a call took 4 ns more).
+pub(super) const COPY_SHIFT: u64 = 1 << 11 | 1 << 6;
 /// Bits of an address in a unit: 64 MiB.
 pub(super) const UNIT_BITS: u32 = 26;
 /// Bits of an address of a program.
 const ADDRESS_BITS: u32 = 47;
 
-/// In [`UNITS`]: the copies of the unit have memory.
+/// Address of the table of units. It is in the part with the copies, those of slots where the kernel
+/// puts no stack.
+pub(super) const UNITS_AT: u64 = 0x3ff0_0000_0000;
+/// Number of units: a byte of the table for each, 2 MiB, of which only what is used takes memory.
+const UNITS: usize = 1 << (ADDRESS_BITS - UNIT_BITS);
+
+/// The copies of the unit have memory; the table is there.
 const MAPPED: u8 = 1;
-/// In [`UNITS`]: a thread makes the memory. No slot of the unit is replaced, so no unwinder looks.
+/// A thread makes the memory. No slot of the unit is replaced, so no unwinder looks.
 const IN_THE_MAKING: u8 = 2;
 /// Pause of a thread that waits for the one that makes the memory, and pauses at most. That one may
 /// have been preempted, or be this one, which a handler has interrupted.
@@ -34,20 +46,29 @@ const PAUSE: Timespec = Timespec {
 };
 const PAUSES_MAX: usize = 1000;
 
-/// By number of a unit of slots: the state of their copies; 0 where they have no memory, as in parts
-/// without a stack.
-pub(super) static UNITS: [AtomicU8; 1 << (ADDRESS_BITS - UNIT_BITS)] =
-    [const { AtomicU8::new(0) }; 1 << (ADDRESS_BITS - UNIT_BITS)];
+/// Whether the table of units is there; 0: not yet.
+static TABLE: AtomicU8 = AtomicU8::new(0);
 
-/// Where the copies of the unit that begins at `start` have their memory.
-fn memory(start: u64) -> *mut core::ffi::c_void {
-    let in_unit = (1 << UNIT_BITS) - 1;
-    (start ^ COPY_BITS & !in_unit) as *mut _
+/// The unit of a slot.
+fn unit(slot: u64) -> usize {
+    let unit = slot.saturating_add(COPY_SHIFT) >> UNIT_BITS;
+    usize::try_from(unit).unwrap_or(usize::MAX)
 }
 
-/// The flag of the unit with this slot; `None`: no program has memory there.
-fn flag(slot: u64) -> Option<&'static AtomicU8> {
-    UNITS.get(usize::try_from(slot >> UNIT_BITS).ok()?)
+/// Where the copies of a unit have their memory.
+fn memory(unit: usize) -> *mut core::ffi::c_void {
+    ((unit as u64) << UNIT_BITS ^ COPY_PART) as *mut _
+}
+
+/// The state of a unit: that of its copies, or 0 where they have no memory, as in parts without a stack.
+/// `None`: there is no table, or no program has memory there.
+fn state(unit: usize) -> Option<&'static AtomicU8> {
+    if TABLE.load(Acquire) != MAPPED || unit >= UNITS {
+        return None;
+    }
+    let state = (UNITS_AT as *const AtomicU8).wrapping_add(unit);
+    // SAFETY: record invariants 1, 2 and 4: the table is mapped, and has this many bytes.
+    Some(unsafe { &*state })
 }
 
 /// Makes memory for the copies of all slots on a stack. `false`: there is none, and no return
@@ -56,20 +77,28 @@ pub(super) fn prepare(low: u64, bytes: u64) -> bool {
     let Some(last) = low.checked_add(bytes.saturating_sub(1)) else {
         return false;
     };
-    (low >> UNIT_BITS..=last >> UNIT_BITS).all(|unit| map(unit << UNIT_BITS))
+    // Where the bit changes in between, unwinders would look elsewhere than stubs.
+    let is_in_one_part = last.saturating_add(COPY_SHIFT) & COPY_PART == low & COPY_PART;
+    is_in_one_part && make_table() && (unit(low)..=unit(last)).all(map)
 }
 
-/// Makes memory for the copies of the unit that begins at `start`, unless another thread does so.
-fn map(start: u64) -> bool {
-    let Some(flag) = flag(start) else {
-        return false;
-    };
+fn make_table() -> bool {
+    once(&TABLE, || make(UNITS_AT as *mut _, UNITS))
+}
+
+/// Makes memory for the copies of a unit, unless another thread does so.
+fn map(unit: usize) -> bool {
+    state(unit).is_some_and(|state| once(state, || make(memory(unit), 1 << UNIT_BITS)))
+}
+
+/// Has memory made by one thread, for which others wait. `false`: there is none.
+fn once(state: &AtomicU8, make: impl Fn() -> bool) -> bool {
     for _ in 0..PAUSES_MAX {
-        match flag.compare_exchange(0, IN_THE_MAKING, Acquire, Acquire) {
+        match state.compare_exchange(0, IN_THE_MAKING, Acquire, Acquire) {
             Ok(_) => {
-                let made = make(memory(start));
-                // With the `Acquire` of all who read it: a thread that finds the flag finds the memory.
-                flag.store(if made { MAPPED } else { 0 }, Release);
+                let made = make();
+                // With the `Acquire` of all who read it: a thread that finds the state finds the memory.
+                state.store(if made { MAPPED } else { 0 }, Release);
                 return made;
             }
             Err(MAPPED) => return true,
@@ -79,21 +108,21 @@ fn map(start: u64) -> bool {
     false
 }
 
-/// Maps a unit at `wanted`. `false`: something else lies there, or the kernel gives no memory.
-fn make(wanted: *mut core::ffi::c_void) -> bool {
+/// Maps memory at `wanted`. `false`: something else lies there, or the kernel gives no memory.
+fn make(wanted: *mut core::ffi::c_void, bytes: usize) -> bool {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
     // SAFETY: record invariant 3: the flags make the kernel refuse a place that is in use.
-    match unsafe { mmap_anonymous(wanted, 1 << UNIT_BITS, protection, flags) } {
+    match unsafe { mmap_anonymous(wanted, bytes, protection, flags) } {
         Ok(found) if found == wanted => {
             // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
-            let _ = unsafe { madvise(found, 1 << UNIT_BITS, Advice::LinuxNoHugepage) };
+            let _ = unsafe { madvise(found, bytes, Advice::LinuxNoHugepage) };
             true
         }
         Ok(elsewhere) => {
             // A kernel before 4.17 takes the address for a wish.
             // SAFETY: the mapping was made here, and no one knows it.
-            let _ = unsafe { munmap(elsewhere, 1 << UNIT_BITS) };
+            let _ = unsafe { munmap(elsewhere, bytes) };
             false
         }
         Err(_) => false,
@@ -102,11 +131,11 @@ fn make(wanted: *mut core::ffi::c_void) -> bool {
 
 /// The copy for `slot`; `None`: it has no memory.
 fn copy(slot: u64) -> Option<&'static AtomicU64> {
-    if flag(slot)?.load(Acquire) != MAPPED || !slot.is_multiple_of(8) {
+    if state(unit(slot))?.load(Acquire) != MAPPED || !slot.is_multiple_of(8) {
         return None;
     }
-    let copy = (slot ^ COPY_BITS) as *const AtomicU64;
-    // SAFETY: record invariants 1 to 4: the flag says that the unit's memory is mapped, and eight
+    let copy = (slot.checked_add(COPY_SHIFT)? ^ COPY_PART) as *const AtomicU64;
+    // SAFETY: record invariants 1 to 4: the state says that the unit's memory is mapped, and eight
     // bytes at a multiple of eight lie in one unit.
     Some(unsafe { &*copy })
 }
@@ -133,7 +162,7 @@ mod tests {
         let mut stack = [0_u64; 4];
         let slot = stack.as_mut_ptr() as u64;
         // Two units, of which the second begins in the middle.
-        let middle = (slot | ((1 << UNIT_BITS) - 1)) + 1;
+        let middle = (slot | ((1 << UNIT_BITS) - 1)) + 1 - COPY_SHIFT;
         assert!(prepare(slot, middle - slot + 16));
         assert!(prepare(slot, 8), "again");
         assert_eq!((kept(slot), kept(middle + 8)), (None, None));
@@ -151,37 +180,42 @@ mod tests {
     #[test]
     fn a_thread_waits_for_the_one_that_makes_the_memory() {
         let start = 1 << (ADDRESS_BITS - 3) | 6 << UNIT_BITS;
-        let flag = flag(start).unwrap();
-        flag.store(IN_THE_MAKING, Release);
+        assert!(make_table());
+        let state = state(unit(start)).unwrap();
+        state.store(IN_THE_MAKING, Release);
         std::thread::scope(|scope| {
             let waiting = [(); 4].map(|()| scope.spawn(|| prepare(start, 8)));
             for _ in 0..200 {
                 let _ = nanosleep(&PAUSE);
             }
             assert!(waiting.iter().all(|thread| !thread.is_finished()));
-            flag.store(0, Release);
+            state.store(0, Release);
             assert!(waiting.into_iter().all(|thread| thread.join().unwrap()));
         });
-        assert_eq!(flag.load(Acquire), MAPPED);
+        assert_eq!(state.load(Acquire), MAPPED);
     }
 
     #[test]
     fn a_wait_for_memory_ends() {
         let start = 1 << (ADDRESS_BITS - 3) | 7 << UNIT_BITS;
-        flag(start).unwrap().store(IN_THE_MAKING, Release);
+        assert!(make_table());
+        let state = state(unit(start)).unwrap();
+        state.store(IN_THE_MAKING, Release);
         assert!(!prepare(start, 8));
     }
 
     #[test]
     fn a_place_in_use_is_left_alone_and_refused() {
         let start = 1 << (ADDRESS_BITS - 3) | 5 << UNIT_BITS;
-        let wanted = memory(start);
+        let wanted = memory(unit(start));
         let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
         // SAFETY: the flags make the kernel refuse a place that is in use.
         let there = unsafe { mmap_anonymous(wanted, 4096, ProtFlags::READ, flags) };
         assert_eq!(there.unwrap(), wanted);
-        assert!(!prepare(start - 64, 128));
+        assert!(!prepare(start - COPY_SHIFT - 64, 128));
         assert_eq!(kept(start), None);
+        assert!(!prepare(COPY_PART - 64, 128), "two parts");
+        assert!(!prepare(COPY_PART - COPY_SHIFT, 8), "two parts");
         assert!(!prepare(1 << ADDRESS_BITS, 8), "no program's memory");
         assert!(!prepare(u64::MAX, 8));
     }

@@ -20,7 +20,7 @@ use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
 use crate::record::thread_memory::offsets as memory;
-use crate::record::true_returns::{COPY_BITS, UNITS};
+use crate::record::true_returns::{COPY_PART, COPY_SHIFT};
 
 /// Bits of `TSC_AUX` with the CPU's number; the others hold its NUMA node.
 const CPU_MASK: u32 = 0xFFF;
@@ -85,9 +85,9 @@ core::arch::global_asm!(
     "mov qword ptr [rcx + {type_word}], rax",
     "mov qword ptr [rcx + {slot}], rsi",
     ".if \\sleds == 0",
-    "movabs rax, {copy_bits}",
+    "movabs rax, {copy_part}",
     "xor rax, rsi",
-    "mov qword ptr [rax], rdx", // see `true_returns`
+    "mov qword ptr [rax + {copy_shift}], rdx", // see `true_returns`
     "lea rax, [rip + ringmark_return]",
     "mov qword ptr [rsi], rax",
     ".endif",
@@ -253,8 +253,6 @@ core::arch::global_asm!(
     // Where traced functions return to.
     ".pushsection .text.ringmark_return,\"ax\",@progbits",
     ".balign 64",
-    "ringmark_label ringmark_return_anchor",
-    ".quad {units} - ringmark_return_anchor",
     "ringmark_label ringmark_return_before",
     ".byte 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90",
     ".type ringmark_return,@function",
@@ -329,8 +327,8 @@ core::arch::global_asm!(
     block = const block::BLOCK,
     types = sym TYPES,
     places = sym RETURN_PLACES,
-    units = sym UNITS,
-    copy_bits = const COPY_BITS,
+    copy_part = const COPY_PART,
+    copy_shift = const COPY_SHIFT,
     clock = const writer::CLOCK,
     tsc = const Clock::Tsc as u32,
     begun = const writer::BEGUN,

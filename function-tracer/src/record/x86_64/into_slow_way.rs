@@ -5,10 +5,13 @@
 //! A DWARF expression reads the copy of the slot's true return address (`true_returns`). Its CFA is one byte off, and rsp has a
 //! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
+//!
+//! A throw passes this entry twice for each traced call. An unwinder takes 20 to 40 instructions for
+//! each operation, and for each byte that fills the entry up.
 
 use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as block;
-use crate::record::true_returns::{COPY_BITS, UNIT_BITS};
+use crate::record::true_returns::{COPY_PART, COPY_SHIFT, UNIT_BITS, UNITS_AT};
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
@@ -94,7 +97,8 @@ core::arch::global_asm!(
     ".uleb128 16",
     ".uleb128 1",
     ".byte 0x1b", // addresses: relative, 4 bytes
-    ".byte 0x0c, 7, 0",
+    ".byte 0x0c, 7, 1", // CFA = rsp + 1
+    ".byte 0x14, 7, 1", // rsp = CFA - 1
     ".balign 8",
     "3:",
     ".long 5f - 4f",
@@ -103,27 +107,23 @@ core::arch::global_asm!(
     ".long ringmark_return_before - .",
     ".long {return_bytes}",
     ".uleb128 0",
-    ".byte 0x0c, 7, 1",    // CFA = rsp + 1
-    ".byte 0x14, 7, 1",    // rsp = CFA - 1
-    ".byte 0x16, 16",      // return address =
+    ".byte 0x16, 16", // return address =
     ".uleb128 9f - 6f",
-    "6:",                  // CFA
-    ".byte 0x39, 0x1c",    // - 9: slot
-    ".byte 0x12, 0x06",    // dup deref: slot, ringmark_return
-    ".byte 0x40, 0x1c",    // - 16: slot, anchor
-    ".byte 0x12, 0x06",    // dup deref
-    ".byte 0x22",          // plus: slot, UNITS
-    ".byte 0x14",          // over: slot, UNITS, slot
-    ".byte 0x08, {unit_bits}, 0x25, 0x22", // constant, shift, plus: slot, flag's address
-    ".byte 0x94, 1",       // deref of a byte: slot, flag
+    "6:", // CFA: slot + 9
+    ".byte 0x23",
+    ".uleb128 {copy_shift} - 9", // plus: place
+    ".byte 0x12, 0x08, {unit_bits}, 0x25", // dup, constant, shift: place, unit
+    ".byte 0x23",
+    ".uleb128 {units_at}", // plus: place, state's address
+    ".byte 0x94, 1", // deref of a byte: place, state
     ".byte 0x28",
     ".short 7f - (. + 2)",
-    ".byte 0x30, 0x2f",    // 0: there is no memory for copies, and the stack ends here
+    ".byte 0x30, 0x2f", // 0: there is no memory for copies, and the stack ends here
     ".short 8f - (. + 2)",
     "7:",
-    ".byte 0x0e",          // constant: slot, bits
-    ".quad {copy_bits}",
-    ".byte 0x27, 0x06",    // xor deref: the copy
+    ".byte 0x0e", // constant: place, part
+    ".quad {copy_part}",
+    ".byte 0x27, 0x06", // xor deref: the copy
     "8:",
     "9:",
     ".balign 8",
@@ -133,5 +133,7 @@ core::arch::global_asm!(
     vectors = const VECTORS_BYTES,
     return_bytes = const RETURN_BYTES,
     unit_bits = const UNIT_BITS,
-    copy_bits = const COPY_BITS,
+    units_at = const UNITS_AT,
+    copy_part = const COPY_PART,
+    copy_shift = const COPY_SHIFT,
 );

@@ -12,7 +12,7 @@ use crate::record::profile_tables::USES;
 use crate::record::site_tables::TYPES;
 use crate::record::slow_way;
 use crate::record::thread_memory::{TABLE_BEFORE_FIRST, offsets as memory};
-use crate::record::true_returns::COPY_BITS;
+use crate::record::true_returns::{COPY_PART, COPY_SHIFT};
 
 core::arch::global_asm!(
     // r8: first place → r9: the thread's table.
@@ -113,9 +113,9 @@ core::arch::global_asm!(
     "mov qword ptr [r10 + r9 + 8], 0",
     "mov r8, qword ptr [rsi]",
     "mov qword ptr [rcx + {target}], r8",
-    "movabs rdx, {copy_bits}",
+    "movabs rdx, {copy_part}",
     "xor rdx, rsi",
-    "mov qword ptr [rdx], r8", // see `true_returns`
+    "mov qword ptr [rdx + {copy_shift}], r8", // see `true_returns`
     "or eax, {profiled}",
     "mov qword ptr [rcx + {type_word}], rax",
     "inc qword ptr [r11 + {begun}]",
@@ -247,7 +247,8 @@ core::arch::global_asm!(
     first = const block::FIRST,
     slot = const memory::SLOT,
     target = const memory::TARGET,
-    copy_bits = const COPY_BITS,
+    copy_part = const COPY_PART,
+    copy_shift = const COPY_SHIFT,
     type_word = const memory::TYPE_WORD,
     tick = const memory::TICK,
     open_call = const memory::OPEN_CALL,
