@@ -14,7 +14,7 @@ use ringmark_ring::{Mapping, file_lock};
 use crate::error::ReaderError;
 use crate::sessions::session::Session;
 
-/// How often the reader looks for the answer. The process's helper thread takes a fraction of this.
+/// How often the reader looks, also for an answer whose wake-up it missed.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// Longest wait for a process that keeps reporting progress, in multiples of the limit.
@@ -120,6 +120,10 @@ struct Exchange<'s> {
     limit: Duration,
 }
 
+fn rest() {
+    std::thread::sleep(LOOK_EVERY);
+}
+
 /// The progress counter of the process's work.
 #[derive(Clone, Copy)]
 struct SeenProgress {
@@ -131,16 +135,17 @@ struct SeenProgress {
 impl Exchange<'_> {
     fn take_lock(&self, offset: u64) -> Result<(), ReaderError> {
         let look = || file_lock::hold_exclusive(self.session.ring().file(), offset).ok();
-        let taken = self.until(look)?;
+        let taken = self.until(look, rest)?;
         taken.ok_or_else(|| self.late("another controller holds its mailbox"))
     }
 
     fn run(&self, text: &str) -> Result<Answer, ReaderError> {
-        let number = self.until(|| self.mailbox.request(text))?;
+        let number = self.until(|| self.mailbox.request(text), rest)?;
         let number = number.ok_or_else(|| self.late("it has not ended an earlier request"))?;
         self.mailbox.wake();
         let answered = || (self.mailbox.answered() == number).then_some(());
-        if self.until(answered)?.is_some() {
+        let wait = || self.mailbox.wait_for_answer(number, LOOK_EVERY);
+        if self.until(answered, wait)?.is_some() {
             return Ok(self.mailbox.read_answer());
         }
         match self.mailbox.withdraw(number) {
@@ -150,7 +155,7 @@ impl Exchange<'_> {
                 return Err(self.late(what));
             }
             // The process took the request just before it was withdrawn.
-            Withdrawal::Begun if self.until(answered)?.is_some() => {
+            Withdrawal::Begun if self.until(answered, wait)?.is_some() => {
                 return Ok(self.mailbox.read_answer());
             }
             Withdrawal::Begun | Withdrawal::Unknown => {}
@@ -166,11 +171,16 @@ impl Exchange<'_> {
         refused(self.session, &format!("{what} (waited {waited:.1} s)"))
     }
 
-    /// Looks until there is something. `None`: the process reported no progress within the limit.
+    /// Looks until there is something, and rests in between. `None`: the process reported no progress
+    /// within the limit.
     ///
     /// # Errors
     /// The process ended.
-    fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<Option<T>, ReaderError> {
+    fn until<T>(
+        &self,
+        mut look: impl FnMut() -> Option<T>,
+        rest: impl Fn(),
+    ) -> Result<Option<T>, ReaderError> {
         loop {
             if let Some(found) = look() {
                 return Ok(Some(found));
@@ -181,7 +191,7 @@ impl Exchange<'_> {
             if self.is_over() {
                 return Ok(None);
             }
-            std::thread::sleep(LOOK_EVERY);
+            rest();
         }
     }
 

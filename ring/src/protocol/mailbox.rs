@@ -90,11 +90,32 @@ impl<'m> Mailbox<'m> {
     #[cfg(not(loom))]
     pub fn wake(&self) {
         use rustix::thread::futex;
+        // That no thread waits is fine; the other side looks again on its own.
+        let _ = futex::wake(self.futex_half(), futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// Sleeps until the helper has answered the request with this number, or for `at_most`. The
+    /// answer may have come before: the caller looks again in any case.
+    #[cfg(not(loom))]
+    pub fn wait_for_answer(&self, number: u64, at_most: core::time::Duration) {
+        use rustix::thread::futex;
+        let pause = futex::Timespec {
+            tv_sec: at_most.as_secs().cast_signed(),
+            tv_nsec: at_most.subsec_nanos().into(),
+        };
+        let half = self.futex_half();
+        let waited = futex::wait(half, futex::Flags::empty(), number as u32, Some(&pause));
+        if waited.is_err_and(|error| error != rustix::io::Errno::TIMEDOUT) {
+            // Not the number any more, or no waiting here: the caller must not burn a processor.
+            std::thread::sleep(at_most);
+        }
+    }
+
+    #[cfg(not(loom))]
+    fn futex_half(&self) -> &'m core::sync::atomic::AtomicU32 {
         let word: *const AtomicU64 = self.futex_word();
         // SAFETY: the low half of a little-endian u64, aligned to 8, alive with the mapping.
-        let half = unsafe { &*word.cast::<core::sync::atomic::AtomicU32>() };
-        // That no thread waits is fine; the other side looks again on its own.
-        let _ = futex::wake(half, futex::Flags::empty(), i32::MAX as u32);
+        unsafe { &*word.cast::<core::sync::atomic::AtomicU32>() }
     }
 
     /// Number of the latest request; 0: none yet. After this load its text can be read (`[M2]`).

@@ -160,9 +160,11 @@ impl Args {
             return Ok(file.map_or(Ok(Listed::default()), of_file)?);
         };
         let session = TracerSession::find(pid)?;
+        let others =
+            |_: &String| of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others);
         Ok(Listed {
             rows: of_process(&session)?,
-            others: of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others),
+            others: self.why.as_ref().map_or_else(Vec::new, others),
             head: session.head(),
         })
     }

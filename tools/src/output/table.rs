@@ -1,6 +1,7 @@
 //! Tables of text whose columns fit their content.
 
 use std::io::{self, Write};
+use std::iter::repeat_n;
 
 use super::Style;
 use super::units::counted;
@@ -169,20 +170,31 @@ impl Table {
     /// # Errors
     /// Those of writing.
     pub(crate) fn write(&self, out: &mut impl Write, style: Style) -> io::Result<()> {
-        let lines = self.lines(style);
-        let mut lines = lines.iter().chain(&self.feet);
-        lines.try_for_each(|line| writeln!(out, "{line}"))
+        let widths = self.widths();
+        writeln!(out, "{}", self.head(style, &widths))?;
+        let mut line = String::new();
+        for row in &self.rows {
+            self.fill(&mut line, row.iter().map(String::as_str), &widths);
+            writeln!(out, "{line}")?;
+        }
+        self.feet
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))
     }
 
     /// Headings and rows as lines, without those below the table.
     pub(crate) fn lines(&self, style: Style) -> Vec<String> {
         let widths = self.widths();
-        let names = self.headings.iter().map(|h| h.trim_start_matches('>'));
-        let headings = self.line(names, &widths);
-        let mut lines = vec![format!("{}{headings}{}", style.heading(), style.plain())];
+        let mut lines = vec![self.head(style, &widths)];
         let rows = self.rows.iter();
         lines.extend(rows.map(|row| self.line(row.iter().map(String::as_str), &widths)));
         lines
+    }
+
+    fn head(&self, style: Style, widths: &[usize]) -> String {
+        let names = self.headings.iter().map(|h| h.trim_start_matches('>'));
+        let headings = self.line(names, widths);
+        format!("{}{headings}{}", style.heading(), style.plain())
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -202,22 +214,30 @@ impl Table {
 
     fn line<'a>(&self, cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
         let mut line = String::new();
+        self.fill(&mut line, cells, widths);
+        line
+    }
+
+    /// Replaces what a line holds by a row. A table may have hundreds of thousands.
+    fn fill<'a>(&self, line: &mut String, cells: impl Iterator<Item = &'a str>, widths: &[usize]) {
+        line.clear();
         for ((cell, room), heading) in cells.zip(widths).zip(&self.headings) {
-            let padding = " ".repeat(room.saturating_sub(width(cell)));
+            let padding = repeat_n(' ', room.saturating_sub(width(cell)));
             if !line.is_empty() {
                 line.push_str("  ");
             }
             if heading.starts_with('>') {
-                line = line + &padding + cell;
+                line.extend(padding);
+                line.push_str(cell);
             } else {
-                line = line + cell + &padding;
+                line.push_str(cell);
+                line.extend(padding);
             }
         }
-        let mut line = line.trim_end().to_owned();
+        line.truncate(line.trim_end().len());
         if let Some(columns) = self.cut_to {
-            cut(&mut line, columns);
+            cut(line, columns);
         }
-        line
     }
 }
 

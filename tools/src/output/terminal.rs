@@ -7,6 +7,12 @@ use ringmark_decoder::escape::Printable;
 
 /// Text from a trace or from another process, made safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {
+    if text
+        .bytes()
+        .all(|byte| matches!(byte, b' '..=b'[' | b']'..=b'~'))
+    {
+        return text.to_owned();
+    }
     Printable(text.as_bytes()).to_string()
 }
 

@@ -24,6 +24,9 @@ fn cells(text: &str) -> impl Iterator<Item = (char, usize)> {
 
 /// Number of columns that a terminal gives a text at most.
 pub(crate) fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.len();
+    }
     cells(text).map(|(_, columns)| columns).sum()
 }
 
