@@ -13,8 +13,8 @@ use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
 
 /// What profilers find while a tracer is on.
-const PROFILERS: &str = "profilers that follow frame pointers find ringmark_return in the place of callers, but \
-                         where exits are sleds; perf record --call-graph dwarf finds the callers";
+const PROFILERS: &str = "profilers outside the process find ringmark_return in the place of the callers of traced \
+                         functions, but where exits are sleds";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
