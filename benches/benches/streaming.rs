@@ -6,7 +6,8 @@
 use std::ops::Div;
 
 use ringmark_benches::streaming::{
-    COPYING, Place, Reached, Sender, Way, fill, race, send_loop, sendfile_loop, stream, tls_loop,
+    COPYING, Place, Reached, Sender, Way, fastest_piece, fill, race, send_loop, sendfile_loop,
+    stream, tls_loop,
 };
 use ringmark_benches::{child_argument, finish, percentiles, print_bar, print_rows};
 use ringmark_collector::store::SyncMode::{Cache, Disk};
@@ -19,7 +20,12 @@ fn main() {
         return fill();
     }
     let place = Place::filled();
-    let results = race(&place, ROUNDS, senders());
+    let piece = fastest_piece(&place);
+    println!(
+        "the bare send loop is fastest with writes of {} KiB",
+        piece >> 10
+    );
+    let results = race(&place, ROUNDS, senders(piece));
     let megabytes = place.bytes() / 1_000_000;
     println!("\nStreams and bare loops ({ROUNDS} interleaved rounds of {megabytes} MB)");
     let [rates, cpu] = results.rows();
@@ -52,7 +58,8 @@ fn main() {
     finish(missed)
 }
 
-fn senders() -> Vec<Sender> {
+/// `piece`: bytes of the bare loop's writes.
+fn senders(piece: usize) -> Vec<Sender> {
     let by_reference = Way {
         zero_copy: true,
         ..COPYING
@@ -62,7 +69,9 @@ fn senders() -> Vec<Sender> {
         move |at: &Reached, place: &Place| stream(&at.plain, place, way)
     };
     vec![
-        Sender::to(Cache, "send loop", |at, place| send_loop(&at.plain, place)),
+        Sender::to(Cache, "send loop", move |at, place| {
+            send_loop(&at.plain, place, piece)
+        }),
         Sender::to(Cache, "streamer", packed(Codec::None)),
         Sender::to(Cache, "sendfile loop", |at, place| {
             sendfile_loop(&at.plain, place)

@@ -12,7 +12,7 @@ use ringmark_collector::store::SyncMode;
 use ringmark_reader::stream::{Address, Introduction, StreamOptions, Streamer};
 use ringmark_reader::{Codec, Selection};
 
-pub use bare::{send_loop, sendfile_loop, tls_loop};
+pub use bare::{fastest_piece, send_loop, sendfile_loop, tls_loop};
 pub use collecting::Reached;
 pub use place::{Place, fill};
 pub use sent::Sent;

@@ -3,7 +3,9 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::time::Duration;
 
+use ringmark_collector::store::SyncMode;
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::BlockHeader;
@@ -16,7 +18,12 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::place::{HOST, Place};
 use super::sent::{Begun, Sent};
 
+/// Bytes that are handed to the system at once, where nothing else is said.
 const PIECE: usize = 1 << 20;
+/// Others that a loop may be faster with: the bytes of a page, of a streamer's batch, and between.
+const PIECES: [usize; 4] = [64 << 10, 256 << 10, PIECE, 4 << 20];
+/// Rounds in which the fastest of them is looked for.
+const LOOKS: usize = 3;
 /// Enough of a dump for its first block.
 const HEAD: u64 = 64 << 10;
 
@@ -52,8 +59,8 @@ impl<S: Read + Write> Bare<S> {
         (bare, session)
     }
 
-    fn send(&mut self, bytes: &[u8]) {
-        for piece in bytes.chunks(PIECE) {
+    fn send(&mut self, bytes: &[u8], piece: usize) {
+        for piece in bytes.chunks(piece) {
             self.socket.write_all(piece).expect("sent");
         }
     }
@@ -92,15 +99,32 @@ fn connect(to: &Address) -> TcpStream {
     socket
 }
 
-/// The dump from memory, as large writes.
+/// The size of writes with which a bare loop is fastest here. A loop that is slower than what it is to
+/// bound bounds nothing.
 ///
 /// # Panics
 /// When it is not taken.
 #[must_use]
-pub fn send_loop(to: &Address, place: &Place) -> Sent {
+pub fn fastest_piece(place: &Place) -> usize {
+    let mut best = (Duration::MAX, PIECE);
+    for _ in 0..LOOKS {
+        for piece in PIECES {
+            let sent = place.collect(SyncMode::Cache, |at| send_loop(&at.plain, place, piece));
+            best = best.min((sent.time, piece));
+        }
+    }
+    best.1
+}
+
+/// The dump from memory, in writes of that many bytes.
+///
+/// # Panics
+/// When it is not taken.
+#[must_use]
+pub fn send_loop(to: &Address, place: &Place, piece: usize) -> Sent {
     let dump = fs::read(place.dump()).expect("a dump");
     let (mut bare, session) = Bare::greet(connect(to), Begun::now(), &dump);
-    bare.send(&dump[session..]);
+    bare.send(&dump[session..], piece);
     bare.end(dump.len() as u64)
 }
 
@@ -119,7 +143,7 @@ pub fn tls_loop(to: &Address, place: &Place) -> Sent {
         .complete_io(&mut socket.sock)
         .expect("a handshake");
     let (mut bare, session) = Bare::greet(socket, Begun::now(), &dump);
-    bare.send(&dump[session..]);
+    bare.send(&dump[session..], PIECE);
     bare.end(dump.len() as u64)
 }
 
