@@ -20,7 +20,6 @@ FLAGS = ["-O2", "-fpatchable-function-entry=5"]
 OURS, WAITING, THEIRS = "ringmark record", "ringmark record --wait 1s", "uftrace record -P ."
 REPORT, RUN, THEIR_REPORT = "ringmark report", "ringmark run --kind graph", "uftrace report"
 FUNCTIONS = ROOT / "tests/programs/functions"
-WORK = ROOT / "benches/rivals/functions/work.lua"
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Program:
 
 
 PROGRAMS = [
-    Program("lua", ["-DLUA_USE_LINUX", "-Wl,-E"], [WORK, "1000"]),
+    Program("lua", ["-DLUA_USE_LINUX", "-Wl,-E"], [FUNCTIONS / "real_work.lua", "1000", "plain"]),
     Program("sqlite3", ["-DSQLITE_THREADSAFE=0"],
             ["-batch", "-init", "/dev/null", "-cmd", ".parameter set :n 25", ":memory:",
              f".read {FUNCTIONS / 'real_work.sql'}"]),
