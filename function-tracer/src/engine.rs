@@ -9,7 +9,9 @@
 //! Numbers of sites and modules count up and are never used again. So a number that the caller kept
 //! means the same site as before, or none after its module was unloaded.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::fork_locks::{self, Operated};
 use crate::loader_watch::{LoaderWatch, Unwatched};
@@ -51,6 +53,8 @@ pub struct ModuleChanges {
 #[derive(Debug)]
 pub struct Engine {
     modules: Vec<PatchedModule>,
+    /// Modules in the loader's list whose files have no patch sites.
+    without_sites: Vec<FileInMemory>,
     loader_watch: LoaderWatch,
     counts: Option<Counts>,
     threads: Threads,
@@ -60,8 +64,30 @@ pub struct Engine {
     patience: u32,
 }
 
-/// Targets of a switch that are neither set nor refused yet.
-type Pending = BTreeMap<SiteId, Option<Target>>;
+/// Targets of a switch that are neither set nor refused yet, in the order of their sites, each once.
+struct Pending<'t> {
+    targets: Cow<'t, [SiteTarget]>,
+    next: usize,
+}
+
+impl<'t> Pending<'t> {
+    /// Among several targets of one site the last counts.
+    fn new(targets: &'t [SiteTarget]) -> Self {
+        let is_sorted = targets.windows(2).all(|two| two[0].site < two[1].site);
+        let targets = match is_sorted {
+            true => Cow::Borrowed(targets),
+            false => {
+                let last: BTreeMap<_, _> = targets.iter().map(|one| (one.site, *one)).collect();
+                Cow::Owned(last.into_values().collect())
+            }
+        };
+        Self { targets, next: 0 }
+    }
+
+    fn rest(&self) -> &[SiteTarget] {
+        &self.targets[self.next..]
+    }
+}
 
 static ENGINE: Operated<Engine> = Operated::new();
 
@@ -84,6 +110,7 @@ impl Engine {
     pub fn new(threads: Threads) -> Self {
         Self {
             modules: Vec::new(),
+            without_sites: Vec::new(),
             loader_watch: LoaderWatch::default(),
             counts: None,
             threads,
@@ -151,13 +178,22 @@ impl Engine {
         let Some(known) = self.known(&loaded, counts, &mappings) else {
             return false;
         };
-        let mut drafts = Vec::new();
+        let (mut drafts, mut without_sites) = (Vec::new(), Vec::new());
         for (position, loaded) in loaded.into_iter().enumerate() {
-            if !known.contains(&Some(position)) {
-                drafts.extend(scan::draft(loaded, &mappings, position == 0));
+            if known.contains(&Some(position)) {
+                continue;
+            }
+            let file = FileInMemory::of(&loaded, &mappings);
+            let draft = match self.without_sites.contains(&file) {
+                true => None,
+                false => scan::draft(loaded, &mappings, position == 0),
+            };
+            match draft.filter(scan::Draft::is_of_interest) {
+                Some(draft) => drafts.push(draft),
+                None => without_sites.push(file),
             }
         }
-        drafts.retain(scan::Draft::is_of_interest);
+        self.without_sites = without_sites;
         let found = loader::hold(|held| (held.counts == counts).then(|| self.add(held, drafts)));
         let Some((added, is_ready)) = found.flatten() else {
             return false;
@@ -235,8 +271,7 @@ impl Engine {
             self.threads_run();
         }
         let mut report = SwitchReport::default();
-        let targets = targets.iter().map(|one| (one.site, one.target));
-        let mut pending: Pending = targets.collect();
+        let mut pending = Pending::new(targets);
         for _ in 0..TRIES_MAX {
             self.rescan();
             if self.switch_once(&mut pending, &mut report) {
@@ -244,8 +279,8 @@ impl Engine {
             }
         }
         let refusal = Refusal::Restless;
-        let restless = pending.into_keys().map(|site| RefusedSite {
-            site,
+        let restless = pending.rest().iter().map(|one| RefusedSite {
+            site: one.site,
             refusal: refusal.clone(),
         });
         report.refused.extend(restless);
@@ -253,13 +288,13 @@ impl Engine {
     }
 
     /// Takes out of `pending` what was done or refused. `false`: the loader's list changed.
-    fn switch_once(&mut self, pending: &mut Pending, report: &mut SwitchReport) -> bool {
+    fn switch_once(&mut self, pending: &mut Pending<'_>, report: &mut SwitchReport) -> bool {
         let counts = self.counts.unwrap_or_default();
-        while let Some((&first, _)) = pending.first_key_value() {
-            let Some(index) = self.module_of(first) else {
-                pending.remove(&first);
+        while let Some(first) = pending.rest().first().copied() {
+            let Some(index) = self.module_of(first.site) else {
+                pending.next += 1;
                 report.refused.push(RefusedSite {
-                    site: first,
+                    site: first.site,
                     refusal: Refusal::Gone,
                 });
                 continue;
@@ -267,10 +302,11 @@ impl Engine {
             ringmark::__private::helper::working();
             let patched = &mut self.modules[index];
             let ids = patched.module.site_ids();
-            let batch = pending.range(first..SiteId(ids.end)).take(SITES_MAX);
-            let goal = |(id, target): (&SiteId, &Option<Target>)| Goal {
-                index: (id.0 - ids.start) as usize,
-                target: target.map(|target| target.address()),
+            let rest = pending.rest().iter().take(SITES_MAX);
+            let batch = rest.take_while(|one| one.site.0 < ids.end);
+            let goal = |one: &SiteTarget| Goal {
+                index: (one.site.0 - ids.start) as usize,
+                target: one.target.map(|target| target.address()),
             };
             let goals: Vec<_> = batch.map(goal).collect();
             let no_fork = fork_locks::change();
@@ -286,18 +322,42 @@ impl Engine {
             report.done += done + changes.len() - more.len();
             report.refused.extend(refused);
             report.refused.extend(more);
-            for goal in goals {
-                pending.remove(&SiteId(ids.start + u32::try_from(goal.index).unwrap_or(0)));
-            }
+            pending.next += goals.len();
         }
         true
     }
 }
 
+/// A module as the loader and the kernel list it: while nothing of this changes, neither does what is
+/// found in its file.
+#[derive(Debug, PartialEq, Eq)]
+struct FileInMemory {
+    base: u64,
+    headers: Vec<[u64; 4]>,
+    /// Path, device and inode; `None`: it has no file.
+    file: Option<(PathBuf, String)>,
+}
+
+impl FileInMemory {
+    fn of(loaded: &Loaded, mappings: &[maps::Mapping]) -> Self {
+        let file = text_of(loaded, mappings);
+        Self {
+            base: loaded.base,
+            headers: loaded.headers.clone(),
+            file: file.map(|mapping| (mapping.path.clone(), mapping.file.clone())),
+        }
+    }
+}
+
+/// The mapping of a module's code.
+fn text_of<'m>(loaded: &Loaded, mappings: &'m [maps::Mapping]) -> Option<&'m maps::Mapping> {
+    let text = loaded.segments.iter().find(|segment| segment.is_executable);
+    text.and_then(|text| maps::find(mappings, text.start))
+}
+
 /// Whether `loaded` has the place, the file and the segments of `module`.
 fn is_same(module: &Module, loaded: &Loaded, mappings: &[maps::Mapping]) -> bool {
-    let text = loaded.segments.iter().find(|segment| segment.is_executable);
-    let mapping = text.and_then(|text| maps::find(mappings, text.start));
+    let mapping = text_of(loaded, mappings);
     let path = mapping.map_or(loaded.name.as_path(), |mapping| mapping.path.as_path());
     module.base == loaded.base && module.path == path && module.segments == loaded.segments
 }

@@ -187,9 +187,10 @@ fn push_tracer(text: &mut String, tracer: &Tracer) -> bool {
     push(text, &AnswerLine::Tracer(line))
 }
 
-/// The answer with the functions from the `from`-th on, as many as fit: those with patch sites that
+/// The answer with the functions from the entry `from` on, as many as fit: those with patch sites that
 /// `selection` wants (all if it is empty), then, with `refused`, those that cannot be traced. A
-/// line `next=` says where the next answer goes on.
+/// line `next=` says where the next answer goes on. Entries are counted over all modules: patch sites,
+/// then table entries that are none. So no answer looks at the entries before its own.
 pub(super) fn functions(
     engine: &mut Engine,
     selection: &Selection,
@@ -197,45 +198,70 @@ pub(super) fn functions(
     refused: bool,
 ) -> String {
     engine.rescan();
-    let mut part = ListPart {
-        text: String::new(),
-        from,
-        at: 0,
-    };
+    let mut text = String::new();
+    let mut first = 0;
     for module in engine.modules() {
+        let entries = module.sites.len() + module.refused.len();
         let path = module.path.display().to_string();
-        let mut named = false;
-        for site in module.sites.iter().filter(|s| s.kind == SiteKind::Entry) {
-            let wanted = |(): ()| {
-                let candidate = candidate(module, site);
-                selection.is_empty() || selection.wants(&candidate)
+        let mut is_named = false;
+        for place in from.saturating_sub(first)..entries {
+            ringmark::__private::helper::working();
+            let line = match module.sites.get(place) {
+                Some(site) => wanted_line(engine, module, site, selection),
+                None => refused.then(|| refused_line(module, place - module.sites.len())),
             };
-            let line = |(): ()| site_line(engine, module, site);
-            if !part.take(&path, &mut named, wanted, line) {
-                return part.end();
+            let Some(line) = line.filter(|line| !line.is_empty()) else {
+                continue;
+            };
+            // An entry that is longer than an answer is left out.
+            if !push_of(&mut text, &path, &mut is_named, &line) && !text.is_empty() {
+                let next = AnswerLine::Count(Count::Next, (first + place) as u64);
+                let _ = writeln!(text, "{next}");
+                return text;
             }
         }
-        for one in module.refused.iter().filter(|_| refused) {
-            let line = |(): ()| {
-                let untraceable = Untraceable {
-                    address: one.address,
-                    name: &module.name_of(&one.symbol, one.address),
-                    reason: &one.reason.to_string(),
-                };
-                AnswerLine::Untraceable(untraceable).to_string()
-            };
-            if !part.take(&path, &mut named, |()| true, line) {
-                return part.end();
-            }
-        }
+        first += entries;
     }
-    part.text
+    text
+}
+
+/// Adds a line, after its module's name before the module's first one. `false`: there is no room for
+/// it.
+fn push_of(text: &mut String, module: &str, is_named: &mut bool, line: &str) -> bool {
+    if std::mem::replace(is_named, true) {
+        return push(text, &line);
+    }
+    let module = AnswerLine::Module(module);
+    push(text, &format_args!("{module}\n{line}"))
+}
+
+/// The line of a site, if it is at a function's entry and wanted.
+fn wanted_line(
+    engine: &Engine,
+    module: &Module,
+    site: &sites::Site,
+    selection: &Selection,
+) -> Option<String> {
+    let is_meant = || selection.is_empty() || selection.wants(&candidate(module, site));
+    (site.kind == SiteKind::Entry && is_meant()).then(|| site_line(engine, module, site))
+}
+
+/// The line of the table entry with this index among those that are no sites.
+fn refused_line(module: &Module, index: usize) -> String {
+    module.refused.get(index).map_or_else(String::new, |one| {
+        let untraceable = Untraceable {
+            address: one.address,
+            name: &module.name_of(&one.symbol, one.address),
+            reason: &one.reason.to_string(),
+        };
+        AnswerLine::Untraceable(untraceable).to_string()
+    })
 }
 
 /// The line of a function that can be traced.
 fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
     let function = module.function(site);
-    let symbol = function.map_or(&[][..], |f| &f.symbol);
+    let symbol = function.map_or(&[][..], |f| &*f.symbol);
     let exits = match function {
         Some(function) if function.has_exits => Exits::Sleds,
         Some(function) if function.has_no_end() => Exits::None,
@@ -250,47 +276,4 @@ fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
         name: &module.name_of(symbol, start),
     };
     AnswerLine::Site(line).to_string()
-}
-
-/// One answer of a list.
-struct ListPart {
-    text: String,
-    /// Number of the first entry that is wanted.
-    from: usize,
-    /// Number of the next entry.
-    at: usize,
-}
-
-impl ListPart {
-    /// Adds an entry, after its module's name before the module's first one. `false`: there is no
-    /// room for it.
-    fn take(
-        &mut self,
-        module: &str,
-        named: &mut bool,
-        wanted: impl FnOnce(()) -> bool,
-        line: impl FnOnce(()) -> String,
-    ) -> bool {
-        if self.at >= self.from && wanted(()) {
-            let line = line(());
-            let fits = if std::mem::replace(named, true) {
-                push(&mut self.text, &line)
-            } else {
-                let module = AnswerLine::Module(module);
-                push(&mut self.text, &format_args!("{module}\n{line}"))
-            };
-            // An entry that is longer than an answer is left out.
-            if !fits && !self.text.is_empty() {
-                return false;
-            }
-        }
-        self.at += 1;
-        true
-    }
-
-    fn end(mut self) -> String {
-        let next = AnswerLine::Count(Count::Next, self.at as u64);
-        let _ = writeln!(self.text, "{next}");
-        self.text
-    }
 }

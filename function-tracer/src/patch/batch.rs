@@ -88,7 +88,7 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
     serialize_processors()?;
     let place = |change: &SiteChange| change.address..change.address + change.expected.len() as u64;
     let window = CodeWindow::open(held, &module.segments, changes.iter().map(place))?;
-    let is_split = |change: &SiteChange| !change.after.form.has_one_byte_head();
+    let is_split = |change: &SiteChange| !change.has_one_byte_head;
     if !window.has_whole_words() && changes.iter().any(is_split) {
         return Err(io::Error::other(
             "a two-byte head needs text that can be made writable",

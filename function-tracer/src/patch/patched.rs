@@ -11,25 +11,36 @@ use crate::sites::{Module, Site, SiteId};
 /// What a patch site is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PatchedSite {
-    /// The form that the site was found in, or the one it settled in when it was first enabled.
-    pub(crate) form: Form,
     pub(crate) state: SiteState,
+    /// Whether it was first enabled while no thread could be between two of its bytes.
+    pub(crate) is_one_nop: bool,
     /// Distance of the site's call in bytes; 0 before it was first enabled.
     pub(crate) distance: i32,
 }
 
 impl PatchedSite {
-    fn found(site: &Site) -> Self {
-        Self {
-            form: site.form,
-            state: SiteState::Disabled,
-            distance: 0,
+    const FOUND: Self = Self {
+        state: SiteState::Disabled,
+        is_one_nop: false,
+        distance: 0,
+    };
+
+    /// The form of this site: that which it was found in, or the one that it settled in when it was
+    /// first enabled.
+    pub(crate) fn form(self, site: &Site) -> Form {
+        let found = match self.is_one_nop {
+            true => site.form.without_boundaries(),
+            false => site.form,
+        };
+        match self.distance {
+            0 => found,
+            distance => found.settled(distance),
         }
     }
 
     /// The bytes that this library left at the site.
-    pub(crate) fn bytes(&self) -> Bytes {
-        self.form.bytes(self.state, self.distance)
+    fn bytes(self, site: &Site) -> Bytes {
+        self.form(site).bytes(self.state, self.distance)
     }
 }
 
@@ -46,7 +57,7 @@ pub(crate) struct PatchedModule {
 impl PatchedModule {
     /// The module with all its sites disabled.
     pub(crate) fn new(module: Module) -> Self {
-        let states = module.sites.iter().map(PatchedSite::found).collect();
+        let states = vec![PatchedSite::FOUND; module.sites.len()];
         Self {
             module,
             trampolines: None,
@@ -72,7 +83,7 @@ impl PatchedModule {
     /// debugger's breakpoint changes one site only.
     pub(crate) fn is_as_left(&self, held: &Held<'_>) -> bool {
         let is_there = |(site, now): (&Site, &PatchedSite)| {
-            held.is(&self.module.segments, site.address, &now.bytes())
+            held.is(&self.module.segments, site.address, &now.bytes(site))
         };
         let sites = || self.module.sites.iter().zip(&self.states);
         let mut enabled = sites()
@@ -92,7 +103,8 @@ impl PatchedModule {
         let mut enabled = sites.filter(|(_, now)| now.state == SiteState::Enabled);
         enabled.all(|(site, now)| {
             let found = module.site_at(site.address);
-            found.is_some_and(|found| *PatchedSite::found(found).bytes() != *now.bytes())
+            let as_found = |found: &Site| PatchedSite::FOUND.bytes(found);
+            found.is_some_and(|found| *as_found(found) != *now.bytes(site))
         })
     }
 

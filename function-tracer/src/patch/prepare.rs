@@ -42,6 +42,7 @@ pub(crate) struct SiteChange {
     /// Bytes that must be in memory before the change.
     pub(crate) expected: Bytes,
     pub(crate) steps: [Option<Edit>; STEPS],
+    pub(crate) has_one_byte_head: bool,
     /// What the site is after the change.
     pub(crate) after: PatchedSite,
 }
@@ -99,11 +100,13 @@ fn no_trampoline(site: &Site, error: Arc<io::Error>) -> RefusedSite {
 }
 
 fn to_disable(site: &Site, now: &PatchedSite, index: usize) -> SiteChange {
+    let form = now.form(site);
     SiteChange {
         index,
         address: site.address,
-        expected: now.form.bytes(SiteState::Enabled, now.distance),
-        steps: now.form.steps_to_disable(now.distance),
+        expected: form.bytes(SiteState::Enabled, now.distance),
+        steps: form.steps_to_disable(now.distance),
+        has_one_byte_head: form.has_one_byte_head(),
         after: PatchedSite {
             state: SiteState::Disabled,
             ..*now
@@ -137,8 +140,8 @@ fn enable(
     trampolines.make(&all, module.site_ids().start)?;
     // A site between whose bytes a thread may be needs a hop at a safe distance.
     let is_mirrored = |index: usize| {
-        let now = states.get(index);
-        threads == Threads::Running && now.is_some_and(|now| now.form.has_boundaries())
+        let has_boundaries = has_boundaries(&module.sites, states, index);
+        threads == Threads::Running && has_boundaries
     };
     let mirror = mirror(
         trampolines,
@@ -153,7 +156,7 @@ fn enable(
         };
         let distance = match is_mirrored(goal.index) {
             true => mirror.clone(),
-            false => now
+            false => site
                 .form
                 .distance(site.address, trampolines.address_of(goal.index))
                 .ok_or_else(|| Arc::new(io::Error::other("it is out of reach"))),
@@ -186,12 +189,15 @@ fn mirror(
     if wanted.is_empty() {
         return Ok(0);
     }
-    let with_boundaries = states
-        .iter()
-        .enumerate()
-        .filter(|(_, now)| now.form.has_boundaries());
-    let all = with_boundaries.map(|(index, _)| call(index));
+    let with_boundaries = (0..sites.len()).filter(|at| has_boundaries(sites, states, *at));
+    let all = with_boundaries.map(call);
     trampolines.make_hops(all, &wanted).map_err(Arc::new)
+}
+
+/// Whether a thread may be between two bytes of the site with this index.
+fn has_boundaries(sites: &[Site], states: &[PatchedSite], index: usize) -> bool {
+    let found = sites.get(index).zip(states.get(index));
+    found.is_some_and(|(site, now)| site.form.has_boundaries() && !now.is_one_nop)
 }
 
 fn to_enable(
@@ -201,18 +207,17 @@ fn to_enable(
     distance: i32,
     threads: Threads,
 ) -> SiteChange {
-    let form = match threads {
-        Threads::NotYet => now.form.without_boundaries(),
-        Threads::Running => now.form,
-    };
+    let is_one_nop = now.is_one_nop || threads == Threads::NotYet;
+    let form = PatchedSite { is_one_nop, ..*now }.form(site);
     SiteChange {
         index,
         address: site.address,
         expected: form.bytes(SiteState::Disabled, 0),
         steps: form.steps_to_enable(distance),
+        has_one_byte_head: form.has_one_byte_head(),
         after: PatchedSite {
-            form: form.settled(distance),
             state: SiteState::Enabled,
+            is_one_nop,
             distance,
         },
     }

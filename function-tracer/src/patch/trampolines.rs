@@ -75,8 +75,18 @@ struct Mirror {
     region: Region,
     /// Distance of every call into the mirror, in bytes.
     distance: i32,
+    /// The end of the first call.
+    first_end: u64,
     /// Every call that may lead into the mirror, sorted.
-    calls: Vec<SiteCall>,
+    calls: Vec<MirroredCall>,
+}
+
+/// A call in little room: a module may have hundreds of thousands.
+#[derive(Debug, Clone, Copy)]
+struct MirroredCall {
+    /// Distance of its end from that of the first call.
+    offset: u32,
+    index: u32,
 }
 
 impl Trampolines {
@@ -143,17 +153,26 @@ impl Trampolines {
         let start = self.region.start();
         let mirror = match &mut self.mirror {
             Some(mirror) => mirror,
-            None => self.mirror.insert(Mirror::reserve(all.collect())?),
+            None => self.mirror.insert(Mirror::reserve(all)?),
         };
         mirror.fill(wanted, start)
     }
 }
 
 impl Mirror {
-    fn reserve(calls: Vec<SiteCall>) -> io::Result<Self> {
-        let (Some(first), Some(last)) = (calls.first(), calls.last()) else {
-            return Err(out_of_reach());
-        };
+    fn reserve(all: impl Iterator<Item = SiteCall>) -> io::Result<Self> {
+        let mut all = all.peekable();
+        let first = *all.peek().ok_or_else(out_of_reach)?;
+        let mut last = first;
+        let calls = all.map(|call| {
+            last = call;
+            Some(MirroredCall {
+                offset: call.end.checked_sub(first.end)?.try_into().ok()?,
+                index: u32::try_from(call.index).ok()?,
+            })
+        });
+        let calls: Option<Vec<_>> = calls.collect();
+        let calls = calls.ok_or_else(out_of_reach)?;
         let page = page_bytes();
         let place = |distance: i32| {
             let start = first.end.checked_add_signed(distance.into())? / page * page;
@@ -170,6 +189,7 @@ impl Mirror {
         Ok(Self {
             region,
             distance,
+            first_end: first.end,
             calls,
         })
     }
@@ -184,14 +204,15 @@ impl Mirror {
             .filter_map(|at| usize::try_from((at - start) / page).ok())
             .collect();
         pages.dedup();
-        let calls = &self.calls;
+        let (calls, first_end) = (&self.calls, self.first_end);
+        let hop_of = |call: &MirroredCall| hop_at(first_end + u64::from(call.offset));
         self.region.fill(&pages, |page_number, bytes| {
             let from = start + page_number as u64 * page;
             // Every hop that touches the page, also one that begins on the page before.
-            let first = calls.partition_point(|call| hop_at(call.end) + (HOP_BYTES as u64) <= from);
+            let first = calls.partition_point(|call| hop_of(call) + (HOP_BYTES as u64) <= from);
             let touching = calls[first..]
                 .iter()
-                .map(|call| (hop_at(call.end), call.index));
+                .map(|call| (hop_of(call), call.index as usize));
             for (at, index) in touching.take_while(|(at, _)| *at < from + page) {
                 let trampoline_at = trampolines_at + (index * TRAMPOLINE_BYTES) as u64;
                 let hop = arch::write_hop(at, trampoline_at).ok_or_else(out_of_reach)?;
@@ -248,6 +269,7 @@ mod tests {
             range,
             path: path.into(),
             is_deleted: false,
+            file: String::new(),
         }
     }
 

@@ -131,11 +131,12 @@ impl Starts<'_> {
     }
 }
 
-/// Addresses in the file of the functions that lead to one that asks. `starts` are sorted.
+/// Addresses in the file of the functions that lead to one that asks. `starts` gives the beginnings of
+/// all functions, sorted.
 pub(super) fn of_file<'a>(
     elf: &impl Object<'a>,
     file: &File,
-    starts: &[FunctionStart],
+    starts: impl FnOnce() -> Vec<FunctionStart>,
 ) -> BTreeSet<u64> {
     let Some(mut asked) = Asked::of(elf) else {
         return BTreeSet::new();
@@ -148,7 +149,8 @@ pub(super) fn of_file<'a>(
         name.is_ok_and(|name| name.starts_with(b".plt"))
     });
     let data = Data::of(elf);
-    let mut search = JumpSearch::new(&asked, Starts(starts), &data);
+    let starts = starts();
+    let mut search = JumpSearch::new(&asked, Starts(&starts), &data);
     for (sections, is_stubs) in [(stubs, true), (code, false)] {
         for section in sections {
             let Some((offset, length)) = section.file_range() else {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, ReadCache};
 
-use super::symbol::{Elf, Symbol, is_function, named};
+use super::symbol::{self, Elf, Symbol};
 
 /// Where distributions install debug files.
 const DEBUG: &str = "/usr/lib/debug";
@@ -23,11 +23,11 @@ pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
         Vec::new()
     };
     let read = |path: &PathBuf| {
-        let cache = ReadCache::new(File::open(path).ok()?);
+        let file = File::open(path).ok()?;
+        let cache = ReadCache::new(file.try_clone().ok()?);
         let debug = Elf::parse(&cache).ok()?;
         let is_its_own = debug.build_id().ok().flatten() == build_id;
-        let functions = debug.symbols().filter(is_function);
-        is_its_own.then(|| functions.map(|symbol| named(&symbol)).collect())
+        is_its_own.then(|| symbol::functions(&debug, &file))
     };
     candidates.iter().find_map(read).unwrap_or_default()
 }

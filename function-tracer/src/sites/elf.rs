@@ -11,8 +11,9 @@ use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 use super::asks_caller::{self, FunctionStart};
 use super::debug_file;
 use super::file_error::FileError;
+use super::names::SymbolName;
 use super::relocations::{self, Relocated};
-use super::symbol::{Elf, Symbol, is_function, named};
+use super::symbol::{self, Elf, Symbol};
 use super::unwind_table::{self, UnwindTable};
 
 /// Which table of patch sites, by the compiler that writes it.
@@ -84,11 +85,11 @@ pub(crate) fn read(path: &Path, relocation: Relocation) -> Result<Contents, File
         ..Contents::default()
     };
     if !contents.tables.is_empty() {
-        contents.symbols = symbols(path, &elf);
+        contents.symbols = symbols(path, &elf, &code);
         contents.parts = parts(&contents.symbols);
         // The first of each address stays.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
-        contents.handing = asks_caller::of_file(&elf, &code, &contents.starts());
+        contents.handing = asks_caller::of_file(&elf, &code, || contents.starts());
     }
     if relocation == Relocation::Unknown {
         let tables = contents.tables.iter();
@@ -169,13 +170,9 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
 
 /// Functions of both symbol tables and of a separate debug file, then those that only the unwind
 /// table knows, without a name.
-fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
-    let both = elf.symbols().chain(elf.dynamic_symbols());
-    let both = both.filter(is_function).map(|symbol| {
-        ringmark::__private::helper::working();
-        named(&symbol)
-    });
-    let named = both.chain(debug_file::functions(path, elf));
+fn symbols(path: &Path, elf: &Elf<'_>, file: &File) -> Vec<Symbol> {
+    let mut symbols = symbol::functions(elf, file);
+    symbols.extend(debug_file::functions(path, elf));
     let header = elf.section_by_name(".eh_frame_hdr");
     let data =
         header.and_then(|section| Some((section.uncompressed_data().ok()?, section.address())));
@@ -183,22 +180,31 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let is_stripped = elf.symbols().next().is_none();
     let frames = is_stripped.then(|| UnwindTable::of(elf)).flatten();
     let sizes = frames.map(|frames| frames.sizes()).unwrap_or_default();
-    let unnamed = starts.unwrap_or_default().into_iter().map(|at| Symbol {
-        at,
-        size: sizes.get(&at).copied().unwrap_or(0),
-        name: Vec::new(),
-    });
-    let mut symbols: Vec<_> = named.chain(unnamed).collect();
-    // Among several names of one address, one with a size that is no local label's comes first.
-    symbols.sort_by(|a, b| {
-        (a.at, a.name.is_empty(), a.size == 0, &a.name).cmp(&(
-            b.at,
-            b.name.is_empty(),
-            b.size == 0,
-            &b.name,
-        ))
-    });
+    in_order(&mut symbols);
+    let named = symbols.len();
+    for at in starts.unwrap_or_default() {
+        let known = symbols[..named].binary_search_by_key(&at, |symbol| symbol.at);
+        if known.is_err() {
+            symbols.push(Symbol {
+                at,
+                size: sizes.get(&at).copied().unwrap_or(0),
+                name: SymbolName::default(),
+            });
+        }
+    }
+    if symbols.len() > named {
+        in_order(&mut symbols);
+    }
     symbols
+}
+
+/// Sorts by address. Among several names of one address, one with a size that is no local label's comes
+/// first.
+fn in_order(symbols: &mut [Symbol]) {
+    symbols.sort_unstable_by(|a, b| {
+        let key = |symbol: &Symbol| (symbol.at, symbol.name.is_empty(), symbol.size == 0);
+        (key(a), &*a.name).cmp(&(key(b), &*b.name))
+    });
 }
 
 /// Outlying pieces: `name.cold` belongs to `name`. Where several functions have that name, it may
@@ -206,6 +212,9 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
 fn parts(symbols: &[Symbol]) -> Parts {
     const SUFFIX: &[u8] = b".cold";
     let whole = |symbol: &Symbol| {
+        if !symbol.name.contains(&SUFFIX[0]) {
+            return None;
+        }
         let mut places = symbol.name.windows(SUFFIX.len());
         let at = places.position(|part| part == SUFFIX)?;
         Some((symbol.name[..at].to_vec(), symbol.at))
@@ -215,8 +224,8 @@ fn parts(symbols: &[Symbol]) -> Parts {
         parts.insert(part, Vec::new());
         of_name.entry(name).or_default().push(part);
     }
-    for symbol in symbols {
-        for part in of_name.get(&symbol.name).into_iter().flatten() {
+    for symbol in symbols.iter().filter(|_| !of_name.is_empty()) {
+        for part in of_name.get(&*symbol.name).into_iter().flatten() {
             parts.entry(*part).or_default().push(symbol.at);
         }
     }

@@ -18,13 +18,17 @@ pub(super) fn mark<'o>(
     refused: &[Option<u64>],
     owners: impl Fn(u64) -> Option<&'o [u64]>,
 ) {
-    let of_kind = |is_entry: bool| -> BTreeSet<u32> {
+    let of_kind = |is_entry: bool| {
         let sites = sites
             .iter()
-            .filter(|s| (s.kind == SiteKind::Entry) == is_entry);
-        sites.map(|site| site.function).collect()
+            .filter(move |s| (s.kind == SiteKind::Entry) == is_entry);
+        sites.map(|site| site.function)
     };
-    let (entered, left) = (of_kind(true), of_kind(false));
+    let left: BTreeSet<u32> = of_kind(false).collect();
+    if left.is_empty() {
+        return; // They have none as they were found.
+    }
+    let entered: BTreeSet<u32> = of_kind(true).collect();
     let mut incomplete: BTreeSet<u64> = refused.iter().copied().flatten().collect();
     let mut is_unknown = refused.contains(&None);
     // The others are pieces, or functions whose own entry is no site.
@@ -56,7 +60,7 @@ mod tests {
         let mut functions = [0, 1, 2].map(|address| Function {
             address,
             size: 1,
-            symbol: b"name".to_vec(),
+            symbol: b"name"[..].into(),
             has_exits: false,
             hands_on: false,
         });

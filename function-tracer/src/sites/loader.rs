@@ -81,6 +81,11 @@ impl Held<'_> {
         self.copy(segments, at, &mut bytes).then_some(bytes)
     }
 
+    /// Copies the bytes at `at`. `false`: they do not all lie in such memory.
+    pub(crate) fn read_into(&self, segments: &[Segment], at: u64, to: &mut [u8]) -> bool {
+        self.copy(segments, at, to)
+    }
+
     /// Whether the bytes at `at` are `expected`, at most 16.
     pub(crate) fn is(&self, segments: &[Segment], at: u64, expected: &[u8]) -> bool {
         let mut found = [0; 16];

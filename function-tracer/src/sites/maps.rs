@@ -14,6 +14,8 @@ pub(crate) struct Mapping {
     pub(crate) path: PathBuf,
     /// Whether the file's name no longer leads to it.
     pub(crate) is_deleted: bool,
+    /// Device and inode of the file, as text.
+    pub(crate) file: String,
 }
 
 /// All mappings, sorted by address.
@@ -42,7 +44,9 @@ fn line(text: &[u8]) -> Option<Mapping> {
     let start = u64::from_str_radix(start, 16).ok()?;
     let end = u64::from_str_radix(end, 16).ok()?;
     let kept = rest.strip_suffix(DELETED);
+    let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
     Some(Mapping {
+        file: text(fields[3]) + " " + &text(fields[4]),
         range: start..end,
         path: PathBuf::from(OsStr::from_bytes(kept.unwrap_or(rest))),
         is_deleted: kept.is_some(),

@@ -2,7 +2,7 @@
 //!
 //! 1. `loader` and `maps`: what the loader mapped, and where.
 //!    `rendezvous`: where it tells of changes.
-//! 2. `elf`: what a module's file says. `symbol`: its functions; `debug_file`: those of a stripped
+//! 2. `elf`: what a module's file says. `symbol`: its functions, `names`: theirs; `debug_file`: those of a stripped
 //!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
 //!    functions whose return address must stay, by the names in `asking_names`. `look_alikes`:
 //!    bytes that look like a jump and are none.
@@ -24,6 +24,7 @@ pub(crate) mod loader;
 mod look_alikes;
 pub(crate) mod maps;
 mod module;
+mod names;
 mod relocations;
 pub(crate) mod rendezvous;
 pub(crate) mod scan;
@@ -35,4 +36,5 @@ pub use elf::Headers;
 pub use file_error::FileError;
 pub use in_file::{InFile, Instrumentation, in_file};
 pub use module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
+pub use names::SymbolName;
 pub use symbol::{demangled, readable};

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::file_error::FileError;
 use super::loader::Segment;
+use super::names::SymbolName;
 use super::symbol::readable;
 use crate::arch::{Form, UnfitCode};
 
@@ -64,7 +65,7 @@ pub struct Function {
     /// Bytes; 0: only the beginning is known.
     pub size: u64,
     /// The name in the symbol table, mangled; empty for a function without a symbol.
-    pub symbol: Vec<u8>,
+    pub symbol: SymbolName,
     /// Whether all exits are sites, so that no return address has to be replaced to see them.
     pub has_exits: bool,
     /// Whether the function may end in a jump to one that asks who called it, such as `dlopen`. Its

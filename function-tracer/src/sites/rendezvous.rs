@@ -92,7 +92,7 @@ fn module(loader: &Loaded, function: u64, site: Site) -> Module {
     let function = Function {
         address: function,
         size: 0,
-        symbol: b"_dl_debug_state".to_vec(),
+        symbol: b"_dl_debug_state"[..].into(),
         has_exits: true,
         hands_on: false,
     };

@@ -20,6 +20,7 @@ use super::file_error::FileError;
 use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Mapping};
 use super::module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
+use super::names::SymbolName;
 use super::symbol::Symbol;
 use super::table_entries::{self, TableEntry};
 use super::unwind_table::FunctionFrame;
@@ -108,40 +109,31 @@ impl Draft {
             return (module, true);
         }
         module.build_id.clone_from(&contents.build_id);
-        let entries = entries(held, &mut module, &contents);
-        let look = EntryCheck {
-            held,
-            contents: &contents,
-            module: &module,
-        };
-        let found = entries
-            .iter()
-            .map(|entry| {
+        let mut found = Found::default();
+        for table in &contents.tables {
+            let at = module.base.wrapping_add(table.at);
+            let length = usize::try_from(table.length).unwrap_or(usize::MAX);
+            let Some(mut bytes) = held.read(&module.segments, at, length) else {
+                module.refuse(at, Reason::TableNotInMemory);
+                continue;
+            };
+            contents.relocate(table, module.base, &mut bytes);
+            found
+                .sites
+                .reserve_exact(table_entries::count(table.kind, length));
+            let check = EntryCheck {
+                held,
+                contents: &contents,
+                module: &module,
+            };
+            for entry in table_entries::entries(*table, at, &bytes) {
                 ringmark::__private::helper::working();
-                (entry, look.at(entry))
-            })
-            .collect();
-        let is_ready = module.take(found, next, &contents.parts);
+                found.add(&entry, check.at(&entry));
+            }
+        }
+        let is_ready = module.take(found, next, &contents);
         (module, is_ready)
     }
-}
-
-fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<TableEntry> {
-    let mut entries = Vec::new();
-    for table in &contents.tables {
-        let at = module.base.wrapping_add(table.at);
-        let length = usize::try_from(table.length).unwrap_or(usize::MAX);
-        match held.read(&module.segments, at, length) {
-            Some(mut bytes) => {
-                contents.relocate(table, module.base, &mut bytes);
-                entries.extend(table_entries::entries(*table, at, &bytes));
-            }
-            None => module.refuse(at, Reason::TableNotInMemory),
-        }
-    }
-    entries.sort_by_key(|entry| entry.at);
-    entries.dedup_by_key(|entry| entry.at);
-    entries
 }
 
 /// The build id in the module's notes: name "GNU", type 3.
@@ -176,7 +168,8 @@ struct Believed {
     address: u64,
     kind: SiteKind,
     form: Form,
-    function: Function,
+    /// Where its function begins.
+    function: u64,
 }
 
 /// An entry that is no patch site: the reason, and the name of its function.
@@ -194,6 +187,43 @@ impl From<Reason> for NoSite {
 
 type Judged = Result<Believed, NoSite>;
 
+/// What became of the entries of a module.
+#[derive(Default)]
+struct Found {
+    sites: Vec<Believed>,
+    refused: Vec<Refused>,
+    /// Functions of the exits among those, see [`exits::mark`].
+    refused_exits: Vec<Option<u64>>,
+    /// Number of entries that lead outside the module.
+    outside: usize,
+}
+
+impl Found {
+    fn add(&mut self, entry: &TableEntry, judged: Judged) {
+        match judged {
+            Ok(site) => self.sites.push(site),
+            Err(NoSite { symbol, reason }) => {
+                if entry.kind != SiteKind::Entry {
+                    self.refused_exits.push(entry.function);
+                }
+                self.outside += usize::from(matches!(reason, Reason::Outside));
+                let address = entry.at;
+                self.refused.push(Refused {
+                    address,
+                    symbol,
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Whether every entry leads outside the module, because the loader has not relocated the table
+    /// yet.
+    fn is_outside(&self) -> bool {
+        self.outside > 0 && self.sites.is_empty() && self.outside == self.refused.len()
+    }
+}
+
 /// Decides which entries of a module are sites.
 struct EntryCheck<'a> {
     held: &'a Held<'a>,
@@ -210,36 +240,31 @@ impl EntryCheck<'_> {
         let text = text.ok_or(Reason::Outside)?;
         let from = entry.at.saturating_sub(ENDBR64_BYTES).max(text.start);
         let length = (text.end - from).min(IN_FRONT_MAX + 2 * arch::CODE_BYTES_MAX as u64);
-        let code = usize::try_from(length)
-            .ok()
-            .and_then(|length| self.held.read(&self.module.segments, from, length));
-        let code = code.ok_or(Reason::Outside)?;
+        let mut code = [0; IN_FRONT_MAX as usize + 2 * arch::CODE_BYTES_MAX];
+        let code = &mut code[..length as usize];
+        if !self.held.read_into(&self.module.segments, from, code) {
+            return Err(Reason::Outside.into());
+        }
+        let code = &*code;
         let around = self.around(entry)?;
         let start = entry.function.or(around.map(|frame| frame.start));
         let (address, function) = match start.or_else(|| self.around_exit(entry)) {
             Some(function) => (entry.at, function),
             None if entry.kind != SiteKind::Entry => return Err(Reason::NoFunction.into()),
             None => self
-                .entry_of_function(entry, from, &code)
+                .entry_of_function(entry, from, code)
                 .ok_or(Reason::NoFunction)?,
         };
-        let symbol = self
-            .contents
-            .symbol(function.wrapping_sub(self.module.base));
         let offset = usize::try_from(address - from).unwrap_or(usize::MAX);
         let bytes = code.get(offset..).unwrap_or_default();
         let form = arch::read(bytes, address, entry.origin).map_err(|unfit| NoSite {
-            symbol: name(symbol),
+            symbol: name(
+                self.contents
+                    .symbol(function.wrapping_sub(self.module.base)),
+            ),
             reason: unfit.into(),
         })?;
         let form = around.map_or(form, |frame| form.inside(frame.return_place));
-        let function = Function {
-            address: function,
-            size: symbol.map_or(0, |symbol| symbol.size),
-            symbol: name(symbol),
-            has_exits: false,
-            hands_on: (self.contents.handing).contains(&function.wrapping_sub(self.module.base)),
-        };
         let rest = bytes.get(form.call_end() as usize..).unwrap_or_default();
         let kind = match entry.kind {
             SiteKind::BeforeReturn if !arch::is_return(rest) => SiteKind::TailExit,
@@ -309,7 +334,9 @@ pub(super) fn any_form() -> Form {
 }
 
 fn name(symbol: Option<&Symbol>) -> Vec<u8> {
-    symbol.map(|symbol| symbol.name.clone()).unwrap_or_default()
+    symbol
+        .map(|symbol| symbol.name.to_vec())
+        .unwrap_or_default()
 }
 
 impl Module {
@@ -327,34 +354,16 @@ impl Module {
         });
     }
 
-    /// Separates sites from refused entries. `false`: every entry leads outside the module, because
-    /// the loader has not relocated the table yet.
-    fn take(&mut self, found: Vec<(&TableEntry, Judged)>, next: u32, parts: &Parts) -> bool {
-        let outside =
-            |found: &Judged| matches!(found, Err(no) if matches!(no.reason, Reason::Outside));
-        let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
-        let (mut believed, mut refused_exits) = (Vec::new(), Vec::new());
-        for (entry, found) in found {
-            match found {
-                Ok(found) => believed.push(found),
-                Err(NoSite { symbol, reason }) => {
-                    if entry.kind != SiteKind::Entry {
-                        refused_exits.push(entry.function);
-                    }
-                    self.refused.push(Refused {
-                        address: entry.at,
-                        symbol,
-                        reason,
-                    });
-                }
-            }
-        }
-        believed.sort_by_key(|found| found.address);
-        believed.dedup_by_key(|found| found.address);
-        let functions = believed.iter().map(|found| found.function.clone());
-        self.functions = functions.collect();
-        self.functions.sort_by_key(|function| function.address);
-        self.functions.dedup_by_key(|function| function.address);
+    /// Takes the sites and their functions. `false`: the loader has not relocated the table yet.
+    fn take(&mut self, found: Found, next: u32, contents: &Contents) -> bool {
+        let is_ready = !found.is_outside();
+        let (mut sites, refused_exits) = (found.sites, found.refused_exits);
+        self.refused.extend(found.refused);
+        self.refused.sort_by_key(|refused| refused.address);
+        self.refused.dedup_by_key(|refused| refused.address);
+        sites.sort_by_key(|site| site.address);
+        sites.dedup_by_key(|site| site.address);
+        self.functions = functions(&sites, self.base, contents);
         let index = |at| {
             self.functions
                 .partition_point(|function| function.address < at)
@@ -363,11 +372,11 @@ impl Module {
             id: SiteId(id),
             address: found.address,
             kind: found.kind,
-            function: u32::try_from(index(found.function.address)).unwrap_or(u32::MAX),
+            function: u32::try_from(index(found.function)).unwrap_or(u32::MAX),
             form: found.form,
         };
-        self.sites = (next..).zip(believed).map(site).collect();
-        let parts_of = parts.iter().map(|(part, owners)| {
+        self.sites = (next..).zip(sites).map(site).collect();
+        let parts_of = contents.parts.iter().map(|(part, owners)| {
             let owners: Vec<_> = owners
                 .iter()
                 .map(|at| self.base.wrapping_add(*at))
@@ -379,4 +388,25 @@ impl Module {
         exits::mark(&mut self.functions, &self.sites, &refused_exits, owners);
         is_ready
     }
+}
+
+/// The functions of these sites, sorted by address. They are kept, so their names are packed.
+fn functions(sites: &[Believed], base: u64, contents: &Contents) -> Vec<Function> {
+    let mut starts: Vec<_> = sites.iter().map(|site| site.function).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let symbol = |start: &u64| contents.symbol(start.wrapping_sub(base));
+    let none = SymbolName::default();
+    let names = starts
+        .iter()
+        .map(|start| symbol(start).map_or(&none, |symbol| &symbol.name));
+    let names = SymbolName::packed(names);
+    let functions = starts.iter().zip(names).map(|(start, name)| Function {
+        address: *start,
+        size: symbol(start).map_or(0, |symbol| symbol.size),
+        symbol: name,
+        has_exits: false,
+        hands_on: contents.handing.contains(&start.wrapping_sub(base)),
+    });
+    functions.collect()
 }

@@ -15,29 +15,44 @@ pub(super) struct TableEntry {
     pub(super) function: Option<u64>,
 }
 
-/// The entries of a table at address `at`.
-pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<TableEntry> {
-    let (origin, kind) = match table.kind {
+/// Bytes of an entry of this kind of table.
+fn entry_bytes(kind: TableKind) -> usize {
+    if kind == TableKind::Xray {
+        SLED_BYTES
+    } else {
+        8
+    }
+}
+
+/// Number of entries in a table of that many bytes.
+pub(super) fn count(kind: TableKind, bytes: usize) -> usize {
+    bytes / entry_bytes(kind)
+}
+
+/// The entries of a table at address `at`. There may be hundreds of thousands.
+pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> impl Iterator<Item = TableEntry> {
+    let size = entry_bytes(table.kind);
+    let places = (at..).step_by(size).zip(bytes.chunks_exact(size));
+    places.filter_map(move |(at, bytes)| entry(table.kind, at, bytes))
+}
+
+/// The entry at address `at`.
+fn entry(kind: TableKind, at: u64, bytes: &[u8]) -> Option<TableEntry> {
+    let (origin, site) = match kind {
         TableKind::Patchable => (Origin::Patchable, SiteKind::Entry),
         TableKind::Mcount => (Origin::Mcount, SiteKind::Entry),
         TableKind::Inside => (Origin::Inside, SiteKind::Entry),
         TableKind::Return => (Origin::Return, SiteKind::BeforeReturn),
-        TableKind::Xray => return sleds(at, bytes),
+        TableKind::Xray => return sled(at, bytes),
     };
-    let words = bytes.chunks_exact(8).map(word);
     // Entries of sites inside functions hold the distance from the entry to the site.
-    let is_relative = table.kind == TableKind::Inside;
-    let entry = |(place, word): (u64, u64)| TableEntry {
-        at: if is_relative {
-            place.wrapping_add(word)
-        } else {
-            word
-        },
+    let from = if kind == TableKind::Inside { at } else { 0 };
+    Some(TableEntry {
+        at: from.wrapping_add(word(bytes)),
         origin,
-        kind,
+        kind: site,
         function: None,
-    };
-    (at..).step_by(8).zip(words).map(entry).collect()
+    })
 }
 
 fn word(bytes: &[u8]) -> u64 {
@@ -47,35 +62,28 @@ fn word(bytes: &[u8]) -> u64 {
         .fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Entries of XRay's map: address, function, kind, "always", version, padding; 32 bytes. From
-/// version 2 on both addresses count from where they stand.
-fn sleds(at: u64, bytes: &[u8]) -> Vec<TableEntry> {
-    const SLED_BYTES: usize = 32;
-    let sled = |(index, sled): (usize, &[u8])| {
-        let here = at + (index * SLED_BYTES) as u64;
-        let (address, function) = (word(&sled[..8]), word(&sled[8..16]));
-        let is_relative = sled[18] >= 2;
-        let from = |place: u64| if is_relative { place } else { 0 };
-        let (origin, kind) = match sled[16] {
-            // An entry, and one with its first argument logged.
-            0 | 3 => (Origin::SledEntry, SiteKind::Entry),
-            1 => (Origin::SledExit, SiteKind::Exit),
-            2 => (Origin::SledEntry, SiteKind::TailExit),
-            // Events of the program itself.
-            _ => return None,
-        };
-        Some(TableEntry {
-            at: address.wrapping_add(from(here)),
-            origin,
-            kind,
-            function: Some(function.wrapping_add(from(here + 8))),
-        })
+const SLED_BYTES: usize = 32;
+
+/// An entry of XRay's map: address, function, kind, "always", version, padding. From version 2 on both
+/// addresses count from where they stand.
+fn sled(here: u64, sled: &[u8]) -> Option<TableEntry> {
+    let (address, function) = (word(&sled[..8]), word(&sled[8..16]));
+    let is_relative = sled[18] >= 2;
+    let from = |place: u64| if is_relative { place } else { 0 };
+    let (origin, kind) = match sled[16] {
+        // An entry, and one with its first argument logged.
+        0 | 3 => (Origin::SledEntry, SiteKind::Entry),
+        1 => (Origin::SledExit, SiteKind::Exit),
+        2 => (Origin::SledEntry, SiteKind::TailExit),
+        // Events of the program itself.
+        _ => return None,
     };
-    bytes
-        .chunks_exact(SLED_BYTES)
-        .enumerate()
-        .filter_map(sled)
-        .collect()
+    Some(TableEntry {
+        at: address.wrapping_add(from(here)),
+        origin,
+        kind,
+        function: Some(function.wrapping_add(from(here + 8))),
+    })
 }
 
 #[cfg(test)]
@@ -92,19 +100,20 @@ mod tests {
         let bytes = [0x10_u64, 0x20].map(u64::to_le_bytes).concat();
         let found = entries(table(TableKind::Patchable), 0, &bytes);
         assert_eq!(
-            found.iter().map(|entry| entry.at).collect::<Vec<_>>(),
+            found.map(|entry| entry.at).collect::<Vec<_>>(),
             [0x10, 0x20]
         );
 
         let distances = [0x10_u64, 0xffff_ffff_ffff_fff0].map(u64::to_le_bytes);
-        let found = entries(table(TableKind::Inside), 0x1000, &distances.concat());
-        let found: Vec<_> = found.iter().map(|entry| entry.at).collect();
+        let distances = distances.concat();
+        let found = entries(table(TableKind::Inside), 0x1000, &distances);
+        let found: Vec<_> = found.map(|entry| entry.at).collect();
         assert_eq!(found, [0x1010, 0xff8]);
 
         let mut sled = [0x100_u64.to_le_bytes(), 0xf8_u64.to_le_bytes()].concat();
         sled.extend([1, 0, 2]);
         sled.resize(32, 0);
-        let found = entries(table(TableKind::Xray), 0x1000, &sled);
+        let found: Vec<_> = entries(table(TableKind::Xray), 0x1000, &sled).collect();
         let expected = TableEntry {
             at: 0x1100,
             origin: Origin::SledExit,
@@ -113,6 +122,6 @@ mod tests {
         };
         assert_eq!(found, [expected]);
         sled[16] = 4;
-        assert!(entries(table(TableKind::Xray), 0x1000, &sled).is_empty());
+        assert_eq!(entries(table(TableKind::Xray), 0x1000, &sled).count(), 0);
     }
 }

@@ -7,9 +7,10 @@
 //! 1. `registry`: the tracers of the process, by name. `error`: why a change was not made.
 //! 2. `tracer`: one tracer. [`selection`]: its functions. `triggers`: what starts and stops it.
 //! 3. `wants`: what all tracers want of each function, and the stub that does it.
-//! 4. `schema`: numbers of functions and function types, and their schema entries.
-//!    `profile_cells`: numbers for profile tracers.
-//! 5. `traced_sites`: what patch sites do now, and how they change, in the order of `switch_order`.
+//! 4. `schema`: numbers of function types, and schema entries; `numbered_modules`: numbers of
+//!    functions. `profile_cells`: numbers for profile tracers.
+//! 5. `traced_sites`: how patch sites change, in the order of `switch_order`; `site_uses`: what they
+//!    do now.
 //! 6. `budget`: what tracing costs, and which functions a budget does not allow. `call_costs`:
 //!    measures a call.
 //!
@@ -25,10 +26,12 @@
 mod budget;
 mod call_costs;
 mod error;
+mod numbered_modules;
 mod profile_cells;
 mod registry;
 mod schema;
 pub mod selection;
+mod site_uses;
 mod switch_order;
 mod traced_sites;
 mod tracer;

@@ -8,7 +8,7 @@ use crate::record::thread_memory::{CELLS_MAX, LANES};
 use crate::sites::{Module, Site};
 
 /// Names for people of a function and its module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) function: String,
     /// File name of its module.
@@ -20,6 +20,14 @@ pub(crate) struct Names {
 pub(crate) struct CellKey {
     pub(crate) tracer: u32,
     pub(crate) function: u32,
+}
+
+/// A function that is counted.
+pub(super) struct CountedFunction<N> {
+    pub(super) number: u32,
+    /// Its number when its module was loaded before. It goes on in the same cell.
+    pub(super) before: Option<u32>,
+    pub(super) names: N,
 }
 
 #[derive(Debug)]
@@ -60,9 +68,8 @@ impl ProfileCells {
     pub(crate) fn describe(
         &mut self,
         type_number: u32,
-        function: u32,
         tracers: u64,
-        names: impl Fn() -> Names,
+        function: &CountedFunction<impl Fn() -> Names>,
     ) {
         let mut uses = Vec::new();
         for lane in 0..LANES {
@@ -70,7 +77,7 @@ impl ProfileCells {
             let Some(tracer) = self.lanes[lane].filter(wanted) else {
                 continue;
             };
-            if let Some(cell) = self.cell(CellKey { tracer, function }, &names) {
+            if let Some(cell) = self.cell(tracer, function) {
                 let lane = lane as u32;
                 uses.push(CellUse { cell, lane });
             }
@@ -80,13 +87,20 @@ impl ProfileCells {
         let _ = set_uses(type_number, uses);
     }
 
-    fn cell(&mut self, key: CellKey, names: &impl Fn() -> Names) -> Option<u32> {
-        if let Some(cell) = self.cells.get(&key) {
+    fn cell(&mut self, tracer: u32, of: &CountedFunction<impl Fn() -> Names>) -> Option<u32> {
+        let key = |function| CellKey { tracer, function };
+        if let Some(cell) = self.cells.get(&key(of.number)) {
             return Some(cell.number);
         }
-        let number = self.next_cell()?;
-        let names = names();
-        self.cells.insert(key, NamedCell { number, names });
+        let names = (of.names)();
+        let before = of.before.map(key);
+        let is_same = |cell: &NamedCell| cell.names == names;
+        let number = match before.filter(|key| self.cells.get(key).is_some_and(is_same)) {
+            Some(key) => self.cells.remove(&key)?.number,
+            None => self.next_cell()?,
+        };
+        self.cells
+            .insert(key(of.number), NamedCell { number, names });
         Some(number)
     }
 

@@ -1,6 +1,5 @@
 //! The numbers of functions and function types, and the schema entries that say what they are.
 
-use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use ringmark_format::attribute::{self, tag};
@@ -11,17 +10,28 @@ use ringmark_format::function::{
 use ringmark_format::schema::{EntryHeader, entry_kind};
 use zerocopy::IntoBytes;
 
-use super::profile_cells::{Names, ProfileCells};
+use super::numbered_modules::{NONE, NumberedModules};
+use super::profile_cells::{CountedFunction, Names, ProfileCells};
 use crate::record::call_plan::{self, CallPlan};
 use crate::sites::{Module, ModuleId, Site};
 
 /// What is wanted of a function: by which tracers, and the index of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
-    function: u32,
     tracers: u64,
-    plan: usize,
+    function: u32,
+    plan: u32,
 }
+
+/// A type, and the number of one that the same function got before it, or [`NONE`].
+#[derive(Debug, Clone, Copy)]
+struct NumberedType {
+    key: Key,
+    before: u32,
+}
+
+/// Bytes of entries that are put into the schema together.
+const ENTRIES_BYTES: usize = 256 << 10;
 
 /// A function type: its function, the tracers that want its records, and what is done with its
 /// calls.
@@ -44,16 +54,17 @@ struct Row {
 /// Numbers of modules, functions and function types, and entries that are not in the schema yet.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
-    modules: BTreeMap<ModuleId, u32>,
-    functions: BTreeMap<(ModuleId, u32), u32>,
-    types: BTreeMap<Key, u32>,
-    /// What each type stands for, by the type's number.
-    keys: Vec<Key>,
-    next_type: u32,
+    modules: NumberedModules,
+    /// By a function's number: the number of its last type or [`NONE`].
+    last_types: Vec<u32>,
+    /// By a type's number.
+    types: Vec<NumberedType>,
     /// Each plan that was ever wanted, without repeats.
     plans: Vec<&'static CallPlan>,
     row: Option<Row>,
     entries: Vec<u8>,
+    /// Whether entries found no room in the schema since [`Numbers::describe`] was called last.
+    is_schema_full: bool,
     pub(super) profile_cells: ProfileCells,
 }
 
@@ -121,61 +132,84 @@ impl Numbers {
             tracers,
             plan: self.plan(plan),
         };
-        if let Some(number) = self.types.get(&key) {
-            return Some(*number);
+        if let Some(number) = self.type_of(key) {
+            return Some(number);
         }
-        if self.next_type > LAST_NUMBER {
+        let number = self.types();
+        if number > LAST_NUMBER {
             return None;
         }
-        let number = self.next_type;
-        self.next_type += 1;
-        call_plan::set(number, self.plans[key.plan]);
+        call_plan::set(number, self.plans[key.plan as usize]);
         if plan.profile {
-            let names = || Names::of(module, site);
-            self.profile_cells
-                .describe(number, function, tracers, names);
+            let counted = CountedFunction {
+                number: function,
+                before: self.modules.function_before(module.id, site.function),
+                names: || Names::of(module, site),
+            };
+            self.profile_cells.describe(number, tracers, &counted);
         }
-        self.types.insert(key, number);
-        self.keys.push(key);
+        let last = &mut self.last_types[function as usize];
+        let before = std::mem::replace(last, number);
+        self.types.push(NumberedType { key, before });
         if plan.record {
             self.lengthen_row(number, key);
         }
         Some(number)
     }
 
+    /// Makes room for a type for each function of this module, because room that is made little by
+    /// little leaves holes in the program's heap.
+    pub(crate) fn reserve(&mut self, module: &Module) {
+        let functions = module.functions.len();
+        if self.types.capacity() - self.types.len() < functions {
+            self.types.reserve_exact(functions);
+            self.last_types.reserve_exact(functions);
+        }
+    }
+
+    /// The type that has this key. A function has few types.
+    fn type_of(&self, key: Key) -> Option<u32> {
+        let mut number = *self.last_types.get(key.function as usize)?;
+        while let Some(found) = self.types.get(number as usize) {
+            if found.key == key {
+                return Some(number);
+            }
+            number = found.before;
+        }
+        None
+    }
+
     /// Number of types.
     pub(crate) fn types(&self) -> u32 {
-        self.next_type
+        self.types.len() as u32 // Never more than there are numbers.
     }
 
     /// What the type with this number stands for.
     pub(crate) fn wanted(&self, number: u32) -> Option<FunctionType> {
-        let key = self.keys.get(number as usize)?;
+        let NumberedType { key, .. } = self.types.get(number as usize)?;
         Some(FunctionType {
             tracers: key.tracers,
             function: key.function,
-            plan: self.plans[key.plan],
+            plan: self.plans[key.plan as usize],
         })
     }
 
     /// The index of a plan.
-    fn plan(&mut self, plan: CallPlan) -> usize {
-        match self.plans.iter().position(|known| **known == plan) {
-            Some(place) => place,
-            None => {
-                self.plans.push(Box::leak(Box::new(plan)));
-                self.plans.len() - 1
-            }
-        }
+    fn plan(&mut self, plan: CallPlan) -> u32 {
+        let known = self.plans.iter().position(|known| **known == plan);
+        let place = known.unwrap_or_else(|| {
+            self.plans.push(Box::leak(Box::new(plan)));
+            self.plans.len() - 1
+        });
+        place as u32 // There are fewer plans than types.
     }
 
     /// The number of a module.
     fn module(&mut self, module: &Module) -> u32 {
-        if let Some(number) = self.modules.get(&module.id) {
-            return *number;
+        let (number, is_new) = self.modules.module(module);
+        if !is_new {
+            return number;
         }
-        let number = self.modules.len() as u32;
-        self.modules.insert(module.id, number);
         let range = module.range();
         let fixed = ModuleEntry {
             base: module.base,
@@ -198,19 +232,21 @@ impl Numbers {
 
     /// The number of the function at this place in its module.
     fn function(&mut self, module: &Module, place: u32) -> u32 {
-        if let Some(number) = self.functions.get(&(module.id, place)) {
-            return *number;
-        }
         let module_number = self.module(module);
-        let number = self.functions.len() as u32;
-        self.functions.insert((module.id, place), number);
+        let number = self.last_types.len() as u32;
+        match self.modules.function(module, place) {
+            Some(known) if *known != NONE => return *known,
+            Some(known) => *known = number,
+            None => {}
+        }
+        self.last_types.push(NONE);
         let function = module.functions.get(place as usize);
         let fixed = FunctionEntry {
             address: function.map_or(0, |f| f.address),
             bytes: function.map_or(0, |f| u32::try_from(f.size).unwrap_or(u32::MAX)),
             module: module_number,
         };
-        let symbol = function.map_or(&[][..], |f| f.symbol.as_slice());
+        let symbol = function.map_or(&[][..], |f| &*f.symbol);
         let name = [(tag::NAME, symbol)];
         push(
             &mut self.entries,
@@ -219,6 +255,9 @@ impl Numbers {
             fixed.as_bytes(),
             &name,
         );
+        if self.entries.len() > ENTRIES_BYTES {
+            self.append();
+        }
         number
     }
 
@@ -247,7 +286,7 @@ impl Numbers {
         let Some(Row { first, key, count }) = self.row.take() else {
             return;
         };
-        let is_timed = self.plans[key.plan].min_ticks.is_some();
+        let is_timed = self.plans[key.plan as usize].min_ticks.is_some();
         let fixed = FunctionTypesEntry {
             tracers: key.tracers,
             first_function: key.function,
@@ -264,9 +303,23 @@ impl Numbers {
         );
     }
 
-    /// Takes the new entries, which must be in the schema before a record needs them.
-    pub(crate) fn take_entries(&mut self) -> Vec<u8> {
+    /// Puts the new entries into the schema, which must be done before a record needs them. `false`:
+    /// there was no room for some.
+    pub(crate) fn describe(&mut self) -> bool {
         self.end_row();
-        std::mem::take(&mut self.entries)
+        self.append();
+        !std::mem::take(&mut self.is_schema_full)
+    }
+
+    fn append(&mut self) {
+        let entries = &self.entries;
+        let fits = entries.is_empty() || ringmark::client::append_schema(entries);
+        self.is_schema_full |= !fits;
+        self.entries.clear();
+    }
+
+    /// Forgets modules that are not among these. Their numbers are not used again.
+    pub(crate) fn keep(&mut self, is_there: impl Fn(ModuleId) -> bool) {
+        self.modules.keep(is_there);
     }
 }

@@ -1,5 +1,7 @@
 //! Which functions a function tracer selects.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
 
 use ringmark_format::glob::matches as glob;
@@ -25,7 +27,7 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     let function = module.function(site);
     let file = module.path.file_name().unwrap_or_default();
     Candidate {
-        symbol: function.map_or(&[], |f| f.symbol.as_slice()),
+        symbol: function.map_or(&[], |f| &*f.symbol),
         module: file.as_bytes(),
         bytes: function.map_or(0, |f| f.size),
         offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
@@ -97,20 +99,49 @@ impl Pattern {
         })
     }
 
-    fn matches(&self, candidate: &Candidate<'_>, readable: &str) -> bool {
+    fn matches(&self, candidate: &Candidate<'_>, names: &Names<'_>) -> bool {
         let module = self.module.as_deref();
         if module.is_some_and(|m| !glob(m.as_bytes(), candidate.module)) {
             return false;
         }
         match &self.name {
-            Name::Regex(regex) => regex.is_match(readable),
+            Name::Glob(pattern) if pattern == "*" => true,
+            Name::Regex(regex) => regex.is_match(names.readable()),
             Name::Glob(pattern) => {
-                let pattern = pattern.as_bytes();
+                let (pattern, readable) = (pattern.as_bytes(), names.readable());
                 glob(pattern, readable.as_bytes())
-                    || glob(pattern, without_parameters(readable).as_bytes())
-                    || glob(pattern, candidate.symbol)
+                    || (readable.contains('(')
+                        && glob(pattern, without_parameters(readable).as_bytes()))
+                    || (candidate.symbol != readable.as_bytes() && glob(pattern, candidate.symbol))
             }
         }
+    }
+}
+
+/// The name for people of a function, which is made when a pattern asks for it.
+struct Names<'c> {
+    candidate: &'c Candidate<'c>,
+    readable: OnceCell<Cow<'c, str>>,
+}
+
+impl<'c> Names<'c> {
+    fn of(candidate: &'c Candidate<'c>) -> Self {
+        let readable = OnceCell::new();
+        Self {
+            candidate,
+            readable,
+        }
+    }
+
+    fn readable(&self) -> &str {
+        let Candidate {
+            symbol,
+            module,
+            offset,
+            ..
+        } = *self.candidate;
+        self.readable
+            .get_or_init(|| readable(symbol, module, offset))
     }
 }
 
@@ -195,8 +226,8 @@ impl Selection {
         if self.min_bytes > 0 && candidate.bytes < self.min_bytes {
             return false;
         }
-        let readable = readable(candidate.symbol, candidate.module, candidate.offset);
-        let any = |patterns: &[Pattern]| patterns.iter().any(|p| p.matches(candidate, &readable));
+        let names = Names::of(candidate);
+        let any = |patterns: &[Pattern]| patterns.iter().any(|p| p.matches(candidate, &names));
         any(&self.wanted) && !any(&self.unwanted)
     }
 }

@@ -23,16 +23,21 @@ fn site(engine: &Engine, id: SiteId) -> Option<(ModuleId, &Site)> {
 }
 
 /// `changes` in three parts, in order: exits to enable, entries, exits to disable.
-pub(super) fn parts(engine: &Engine, changes: &[UseChange]) -> [Vec<UseChange>; 3] {
+pub(super) fn parts(engine: &Engine, changes: Vec<UseChange>) -> [Vec<UseChange>; 3] {
+    let kind = |change: &UseChange| {
+        site(engine, change.site).map_or(SiteKind::Entry, |(_, site)| site.kind)
+    };
+    if changes.iter().all(|change| kind(change) == SiteKind::Entry) {
+        return [Vec::new(), changes, Vec::new()];
+    }
     let mut parts = [const { Vec::new() }; 3];
     for change in changes {
-        let kind = site(engine, change.site).map_or(SiteKind::Entry, |(_, site)| site.kind);
-        let part = match (kind, change.to) {
+        let part = match (kind(&change), change.to) {
             (SiteKind::Entry, _) => 1,
             (_, Some(_)) => 0,
             (_, None) => 2,
         };
-        parts[part].push(*change);
+        parts[part].push(change);
     }
     parts
 }

@@ -6,13 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringmark_format::record::FUNCTION_BIT;
 
 use super::schema::Numbers;
+use super::site_uses::SiteUses;
 use super::switch_order::{self, Refusals, UseChange};
 use super::tracer::Tracer;
-use super::wants::{self, SiteUse};
+use super::wants;
 use crate::engine::{Engine, SiteTarget};
 use crate::patch::Refusal;
 use crate::record::site_tables;
 use crate::sites::{ModuleId, SiteId};
+
+/// Sites that the engine is told to switch at once, so that the lists for it stay small.
+const SWITCHED_AT_ONCE: usize = 1 << 14;
 
 /// A function whose patch site was neither enabled nor disabled.
 #[derive(Debug, Clone)]
@@ -42,8 +46,7 @@ pub struct ChangeOutcome {
 #[derive(Debug, Default)]
 pub(super) struct TracedSites {
     pub(super) numbers: Numbers,
-    /// What each enabled site does.
-    uses: BTreeMap<SiteId, SiteUse>,
+    uses: SiteUses,
     /// Modules whose sites follow the tracers.
     seen: BTreeSet<ModuleId>,
 }
@@ -51,7 +54,7 @@ pub(super) struct TracedSites {
 impl TracedSites {
     /// Number of sites that are enabled now.
     pub(super) fn enabled(&self) -> usize {
-        self.uses.len()
+        self.uses.enabled()
     }
 
     /// Whether the sites of all loaded modules, and of no others, follow the tracers.
@@ -63,7 +66,7 @@ impl TracedSites {
     /// One enabled site of each traced function, by the function's number.
     pub(super) fn of_functions(&self) -> BTreeMap<u32, SiteId> {
         let uses = self.uses.iter();
-        uses.filter_map(|(site, now)| Some((self.numbers.wanted(now.number)?.function, *site)))
+        uses.filter_map(|(site, now)| Some((self.numbers.wanted(now.number)?.function, site)))
             .collect()
     }
 
@@ -81,11 +84,14 @@ impl TracedSites {
         for module in engine.modules() {
             tracers.iter_mut().for_each(|t| t.look_at(module));
             let uses = wants::uses(tracers, module, &mut self.numbers);
-            for (site, to) in module.sites.iter().zip(uses) {
-                if let Some(place) = site.form.return_place() {
-                    site_tables::set_return_place(site.id.0, place.word());
+            let is_new = |(place, to): (usize, &_)| *to != self.uses.get(module.id, place);
+            let new = uses.iter().enumerate().filter(|one| is_new(*one)).count();
+            changes.reserve_exact(new);
+            for (place, (site, to)) in module.sites.iter().zip(uses).enumerate() {
+                if let Some(at) = site.form.return_place() {
+                    site_tables::set_return_place(site.id.0, at.word());
                 }
-                if to != self.uses.get(&site.id).copied() {
+                if to != self.uses.get(module.id, place) {
                     changes.push(UseChange { site: site.id, to });
                 }
             }
@@ -93,11 +99,11 @@ impl TracedSites {
         let counted = counted.and_then(|place| tracers.get(place));
         let mut outcome = ChangeOutcome {
             matched: counted.map_or(0, Tracer::matched),
-            schema_full: !self.describe(),
+            schema_full: !self.numbers.describe(),
             ..ChangeOutcome::default()
         };
         self.switch(engine, changes, &mut outcome);
-        outcome.enabled = self.uses.len();
+        outcome.enabled = self.uses.enabled();
         outcome
     }
 
@@ -107,13 +113,8 @@ impl TracedSites {
         for tracer in tracers {
             tracer.matches.retain(|id, _| self.seen.contains(id));
         }
-        self.uses.retain(|site, _| engine.site(*site).is_some());
-    }
-
-    /// Appends new entries to the schema, before a record needs them. `false`: there is no room.
-    fn describe(&mut self) -> bool {
-        let entries = self.numbers.take_entries();
-        entries.is_empty() || ringmark::client::append_schema(&entries)
+        self.uses.keep(|id| self.seen.contains(&id));
+        self.numbers.keep(|id| self.seen.contains(&id));
     }
 
     fn switch(
@@ -128,32 +129,40 @@ impl TracedSites {
             }
         }
         let mut refused = Refusals::new();
-        for mut part in switch_order::parts(engine, &changes) {
+        for mut part in switch_order::parts(engine, changes) {
             switch_order::refuse_without_exit(engine, &mut part, &mut refused);
-            let targets = part.iter().map(|change| SiteTarget {
-                site: change.site,
-                target: change.to.map(|to| to.stub.target()),
-            });
-            let report = engine.switch(&targets.collect::<Vec<_>>());
-            outcome.patched += report.done;
-            refused.extend(
-                report
-                    .refused
-                    .into_iter()
-                    .map(|one| (one.site, one.refusal)),
-            );
-        }
-        for UseChange { site, to } in changes {
-            match (refused.get(&site), to) {
-                (Some(why), _) => outcome.refused.push(RefusedFunction {
-                    function: name_of(engine, site),
-                    refusal: why.clone(),
-                }),
-                (None, Some(to)) => drop(self.uses.insert(site, to)),
-                (None, None) => drop(self.uses.remove(&site)),
+            for some in part.chunks(SWITCHED_AT_ONCE) {
+                outcome.patched += switch_some(engine, some, &mut refused);
+            }
+            let done = part
+                .iter()
+                .filter(|change| !refused.contains_key(&change.site));
+            for UseChange { site, to } in done {
+                if let Some((module, _)) = engine.site(*site) {
+                    self.uses.set(module, *site, *to);
+                }
             }
         }
+        outcome.refused = refused
+            .into_iter()
+            .map(|(site, refusal)| RefusedFunction {
+                function: name_of(engine, site),
+                refusal,
+            })
+            .collect();
     }
+}
+
+/// Switches these sites, adds those that were refused, and returns the number of the others.
+fn switch_some(engine: &mut Engine, changes: &[UseChange], refused: &mut Refusals) -> usize {
+    let targets = changes.iter().map(|change| SiteTarget {
+        site: change.site,
+        target: change.to.map(|to| to.stub.target()),
+    });
+    let report = engine.switch(&targets.collect::<Vec<_>>());
+    let refusals = report.refused.into_iter();
+    refused.extend(refusals.map(|one| (one.site, one.refusal)));
+    report.done
 }
 
 /// The name for people of a site's function.

@@ -243,11 +243,15 @@ impl Tracer {
         if self.matches.contains_key(&module.id) {
             return;
         }
+        let selection = &self.options.selection;
         let wants = |site: &Site| {
             ringmark::__private::helper::working();
-            self.options.selection.wants(&candidate(module, site))
+            selection.wants(&candidate(module, site))
         };
-        let sites: Vec<_> = module.sites.iter().map(wants).collect();
+        let sites: Vec<_> = match selection.is_empty() {
+            true => vec![false; module.sites.len()],
+            false => module.sites.iter().map(wants).collect(),
+        };
         let entries = module.sites.iter().map(|site| site.kind == SiteKind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
         let triggers = triggers::places(&self.options.triggers, self.number, module);

@@ -37,23 +37,26 @@ pub(super) fn uses(
     module: &Module,
     numbers: &mut Numbers,
 ) -> Vec<Option<SiteUse>> {
-    let places = 0..module.sites.len();
-    let wants: Vec<_> = places.map(|n| wants(tracers, module.id, n)).collect();
-    let each = wants.iter().enumerate();
+    if tracers.iter().any(|tracer| tracer.on) {
+        numbers.reserve(module);
+    }
+    let each = module.sites.iter().enumerate();
     let uses: Vec<_> = each
-        .map(|(place, wants)| {
+        .map(|(place, site)| {
             ringmark::__private::helper::working();
-            let site = module.sites.get(place)?;
+            let wants = wants(tracers, module.id, place);
             let plan = at(module, site, wants.plan?);
             let stub = match site.form.return_place() {
                 Some(_) => stub_inside(&plan),
                 None => stub_for(&plan, site.kind)?,
             };
-            let number = number(module, numbers, place, *wants)?;
+            let number = number(module, numbers, place, wants)?;
             Some(SiteUse { number, stub })
         })
         .collect();
-    describe_pauses(tracers, module, numbers, &wants, &uses);
+    if tracers.iter().any(|tracer| tracer.on && tracer.may_pause()) {
+        describe_pauses(tracers, module, numbers, &uses);
+    }
     uses
 }
 
@@ -114,9 +117,10 @@ fn describe_pauses(
     tracers: &[Tracer],
     module: &Module,
     numbers: &mut Numbers,
-    wants: &[Wants],
     uses: &[Option<SiteUse>],
 ) {
+    let places = 0..module.sites.len();
+    let wants: Vec<_> = places.map(|n| wants(tracers, module.id, n)).collect();
     let may_pause = |wants: &Wants| wants.plan.map_or(0, |plan| plan.may_pause);
     let all = wants.iter().fold(0, |all, wants| all | may_pause(wants));
     let mut types: Vec<Vec<Option<u32>>> = uses
@@ -135,7 +139,7 @@ fn describe_pauses(
         }
     }
     for ((types, used), wants) in types.into_iter().zip(uses).zip(wants) {
-        if let Some(used) = used.filter(|_| may_pause(wants) != 0) {
+        if let Some(used) = used.filter(|_| may_pause(&wants) != 0) {
             set_types(used.number, types);
         }
     }

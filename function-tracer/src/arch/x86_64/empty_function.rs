@@ -23,7 +23,7 @@ pub(crate) fn read_empty_function(code: &[u8], at: u64) -> Result<(u64, Form), U
     if !is_padded || !is_in_one_block {
         return Err(found());
     }
-    let form = Form::new(Shape::SledExit, &site[..1], &site[1..CALL_BYTES]);
+    let form = Form::new(Shape::SledExit, site);
     Ok((offset, form))
 }
 

@@ -26,16 +26,16 @@ const OVER: u8 = 9;
 pub(super) const RETURN: u8 = 0xc3;
 const SLED_BYTES: usize = 11;
 
-/// How a patch site looks and changes.
+/// How a patch site looks and changes. A process has one for each of its sites, so it is small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     shape: Shape,
-    disabled_head: Bytes,
-    disabled_body: Bytes,
-    /// NOP for the bytes after the call, which were the end of a longer NOP.
-    tail: Bytes,
     /// Whether a thread may be between two bytes of the site.
     has_boundaries: bool,
+    /// Bytes after the call, which were the end of a longer NOP and become one of their own.
+    tail: u8,
+    /// The site's bytes, as many as its shape has.
+    disabled: [u8; SLED_BYTES],
     /// The place of the return address, for a site inside a function.
     return_place: Option<ReturnPlace>,
 }
@@ -48,17 +48,33 @@ pub(super) enum Shape {
     SledExit,
 }
 
+impl Shape {
+    /// Bytes of the head.
+    fn head_bytes(self) -> usize {
+        if self == Self::Call6 { 2 } else { 1 }
+    }
+
+    /// Bytes that change, head and body.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Call5 | Self::SledExit => CALL_BYTES,
+            Self::Call6 => CALL_BYTES + 1,
+            Self::SledEntry => SLED_BYTES,
+        }
+    }
+}
+
 /// The form of the site whose code begins at address `at`.
 pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, UnfitCode> {
     match origin {
         Origin::SledEntry => read_sled(code, Shape::SledEntry, &[JUMP, OVER]),
         Origin::SledExit => read_sled(code, Shape::SledExit, &[RETURN]),
         Origin::Mcount if code.first() == Some(&CALL) && code.len() >= CALL_BYTES => {
-            Ok(Form::new(Shape::Call5, &code[..1], &code[1..CALL_BYTES]))
+            Ok(Form::new(Shape::Call5, code))
         }
         Origin::Mcount if code.starts_with(&[0xff, 0x15]) && code.len() >= 6 => {
             let is_torn = at % 8 == 7;
-            let form = Form::new(Shape::Call6, &code[..2], &code[2..6]);
+            let form = Form::new(Shape::Call6, code);
             if is_torn {
                 Err(UnfitCode::Straddles)
             } else {
@@ -77,12 +93,7 @@ fn read_sled(code: &[u8], shape: Shape, head: &[u8]) -> Result<Form, UnfitCode> 
     if bytes.len() < SLED_BYTES || !bytes.starts_with(head) {
         return Err(UnfitCode::NotNops(bytes.to_vec()));
     }
-    let end = if shape == Shape::SledEntry {
-        SLED_BYTES
-    } else {
-        CALL_BYTES
-    };
-    Ok(Form::new(shape, &bytes[..1], &bytes[1..end]))
+    Ok(Form::new(shape, bytes))
 }
 
 fn read_nops(code: &[u8]) -> Result<Form, UnfitCode> {
@@ -93,13 +104,13 @@ fn read_nops(code: &[u8]) -> Result<Form, UnfitCode> {
         if tail > 0 && (tail > CALL_BYTES || nop.free_from > CALL_BYTES) {
             return Err(UnfitCode::LongNop(nop.length));
         }
-        let mut form = Form::new(Shape::Call5, &code[..1], &code[1..CALL_BYTES]);
-        form.tail = Bytes::new(nops::of(tail));
+        let mut form = Form::new(Shape::Call5, code);
+        form.tail = tail as u8; // At most 5, as checked above.
         return Ok(form);
     }
     let ones = code.iter().take_while(|byte| **byte == 0x90).count();
     if ones >= CALL_BYTES {
-        let mut form = Form::new(Shape::Call5, &code[..1], &code[1..CALL_BYTES]);
+        let mut form = Form::new(Shape::Call5, code);
         form.has_boundaries = true;
         return Ok(form);
     }
@@ -138,15 +149,39 @@ pub(crate) fn lands_on_entry(code: &[u8], entry: usize, start: usize) -> Option<
 }
 
 impl Form {
-    pub(super) fn new(shape: Shape, head: &[u8], body: &[u8]) -> Self {
+    /// The form of a site that begins with `code`.
+    pub(super) fn new(shape: Shape, code: &[u8]) -> Self {
+        let mut disabled = [0; SLED_BYTES];
+        let bytes = code.iter().take(shape.bytes());
+        disabled
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(to, from)| *to = *from);
         Self {
             shape,
-            disabled_head: Bytes::new(head),
-            disabled_body: Bytes::new(body),
-            tail: Bytes::default(),
             has_boundaries: false,
+            tail: 0,
+            disabled,
             return_place: None,
         }
+    }
+
+    fn disabled(&self) -> &[u8] {
+        &self.disabled[..self.shape.bytes()]
+    }
+
+    fn disabled_head(&self) -> Bytes {
+        Bytes::new(&self.disabled[..self.shape.head_bytes()])
+    }
+
+    fn disabled_body(&self) -> Bytes {
+        Bytes::new(&self.disabled()[self.shape.head_bytes()..])
+    }
+
+    fn set_disabled(&mut self, head: u8, body: &[u8]) {
+        self.disabled[0] = head;
+        let to = self.disabled[1..].iter_mut();
+        to.zip(body).for_each(|(to, from)| *to = *from);
     }
 
     /// The same form, for a site inside a function.
@@ -182,24 +217,24 @@ impl Form {
 
     /// The site's bytes in `state`, where the call's distance is `distance`.
     pub(crate) fn bytes(&self, state: SiteState, distance: i32) -> Bytes {
-        let (head, body) = match state {
-            SiteState::Disabled => (self.disabled_head, self.disabled_body),
-            SiteState::Enabled => (self.enabled_head(), self.enabled_body(distance)),
-        };
-        Bytes::new(&[&*head, &*body].concat())
+        match state {
+            SiteState::Disabled => Bytes::new(self.disabled()),
+            SiteState::Enabled => {
+                Bytes::new(&[&*self.enabled_head(), &*self.enabled_body(distance)].concat())
+            }
+        }
     }
 
     /// The form of the site from its first enabling with `distance` on.
     pub(crate) fn settled(mut self, distance: i32) -> Self {
-        self.tail = Bytes::default();
+        self.tail = 0;
         if self.has_boundaries {
-            self.disabled_head = Bytes::new(&[disabled_head(distance)]);
-            self.disabled_body = Bytes::new(&distance.to_le_bytes());
+            self.set_disabled(disabled_head(distance), &distance.to_le_bytes());
         } else if self.shape == Shape::SledEntry || self.shape == Shape::SledExit {
-            self.disabled_body = self.enabled_body(distance);
-        } else if self.shape == Shape::Call5 && self.disabled_head[0] != CALL {
-            self.disabled_head = Bytes::new(&nops::of(CALL_BYTES)[..1]);
-            self.disabled_body = Bytes::new(&nops::of(CALL_BYTES)[1..]);
+            self.set_disabled(self.disabled[0], &self.enabled_body(distance));
+        } else if self.shape == Shape::Call5 && self.disabled[0] != CALL {
+            let nop = nops::of(CALL_BYTES);
+            self.set_disabled(nop[0], &nop[1..]);
         }
         self
     }
@@ -213,28 +248,26 @@ impl Form {
     /// Writes that enable the site. Its form is [`Form::settled`] afterwards.
     pub(crate) fn steps_to_enable(&self, distance: i32) -> [Option<Edit>; STEPS] {
         let body = self.enabled_body(distance);
-        let is_changed = body != self.disabled_body;
-        let is_masked = is_changed && self.masked_head() != self.disabled_head;
+        let is_changed = body != self.disabled_body();
+        let is_masked = is_changed && self.masked_head() != self.disabled_head();
+        let tail = Bytes::new(nops::of(self.tail.into()));
         [
-            edit(!self.tail.is_empty(), self.call_end(), self.tail),
+            edit(self.tail > 0, self.call_end(), tail),
             edit(is_masked, 0, self.masked_head()),
-            edit(is_changed, self.disabled_head.len() as u64, body),
+            edit(is_changed, self.shape.head_bytes() as u64, body),
             edit(true, 0, self.enabled_head()),
         ]
     }
 
     /// Writes that disable the site. Its form must be settled.
     pub(crate) fn steps_to_disable(&self, distance: i32) -> [Option<Edit>; STEPS] {
-        let is_changed = self.enabled_body(distance) != self.disabled_body;
+        let body = self.disabled_body();
+        let is_changed = self.enabled_body(distance) != body;
         [
             None,
             edit(is_changed, 0, self.masked_head()),
-            edit(
-                is_changed,
-                self.disabled_head.len() as u64,
-                self.disabled_body,
-            ),
-            edit(true, 0, self.disabled_head),
+            edit(is_changed, self.shape.head_bytes() as u64, body),
+            edit(true, 0, self.disabled_head()),
         ]
     }
 
@@ -242,7 +275,7 @@ impl Form {
         match self.shape {
             Shape::Call5 => Bytes::new(&[TEST]),
             Shape::Call6 => Bytes::new(&[0xf7, 0xc0]),
-            Shape::SledEntry | Shape::SledExit => self.disabled_head,
+            Shape::SledEntry | Shape::SledExit => self.disabled_head(),
         }
     }
 

@@ -1,9 +1,11 @@
 //! The place of a function's return address when one of its patch sites is reached.
 
-/// Bytes from the stack pointer up to the return address, or [`AFTER_FRAME_POINTER`]. The stubs of
-/// sites inside functions read it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ReturnPlace(u32);
+use core::num::NonZeroU32;
+
+/// Bytes from the stack pointer up to the return address, or [`AFTER_FRAME_POINTER`]; a multiple of
+/// 8, with the lowest bit set, so that `None` takes no room of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReturnPlace(NonZeroU32);
 
 /// The word after the one that rbp points at.
 const AFTER_FRAME_POINTER: u32 = 1 << 31;
@@ -17,19 +19,20 @@ impl ReturnPlace {
     /// The place according to an unwind table, for a frame that ends `offset` above `register`.
     pub(crate) fn of(register: u16, offset: i64) -> Option<Self> {
         let place = offset.checked_sub(BELOW_FRAME)?;
-        match register {
-            RSP if place % 8 == 0 => u32::try_from(place)
-                .ok()
-                .filter(|place| *place < AFTER_FRAME_POINTER)
-                .map(Self),
-            RBP if place == 8 => Some(Self(AFTER_FRAME_POINTER)),
+        let word = match register {
+            RSP if place % 8 == 0 => {
+                let place = u32::try_from(place).ok();
+                place.filter(|place| *place < AFTER_FRAME_POINTER)
+            }
+            RBP if place == 8 => Some(AFTER_FRAME_POINTER),
             _ => None,
-        }
+        };
+        NonZeroU32::new(word? | 1).map(Self)
     }
 
-    /// The word that the stub reads.
+    /// The word that the stubs of sites inside functions read.
     pub(crate) fn word(self) -> u32 {
-        self.0
+        self.0.get() & !1
     }
 }
 
@@ -39,9 +42,10 @@ mod tests {
 
     #[test]
     fn what_the_stub_can_find() {
-        assert_eq!(ReturnPlace::of(RSP, 8), Some(ReturnPlace(0)));
-        assert_eq!(ReturnPlace::of(RSP, 64), Some(ReturnPlace(56)));
-        assert_eq!(ReturnPlace::of(RBP, 16), Some(ReturnPlace(1 << 31)));
+        let word = |register, offset| ReturnPlace::of(register, offset).map(ReturnPlace::word);
+        assert_eq!(word(RSP, 8), Some(0));
+        assert_eq!(word(RSP, 64), Some(56));
+        assert_eq!(word(RBP, 16), Some(1 << 31));
         let others = [(RSP, 0), (RSP, 60), (RSP, 1 << 40), (RBP, 32), (3, 16)];
         for (register, offset) in others {
             assert_eq!(
