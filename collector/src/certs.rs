@@ -3,7 +3,8 @@
 //!
 //! `DIR/ca.pem` and `DIR/ca.key` stay where they are. `DIR/collector/` and `DIR/hosts/NAME/` hold
 //! `ca.pem`, `cert.pem` and `key.pem` each. A certificate is either a collector's or a host's: a
-//! host that is broken into cannot pose as the collector.
+//! host that is broken into cannot pose as the collector. A key may also be made on the machine that
+//! uses it: then only its request comes here.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -13,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose as Purpose,
-    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertificateSigningRequestParams, DnType,
+    ExtendedKeyUsagePurpose as Purpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKey, SanType,
+    date_time_ymd,
 };
 use ringmark_reader::stream::hosts_of;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -55,6 +57,14 @@ pub enum CertsError {
         path: PathBuf,
         /// What is wrong with it.
         source: CaFault,
+    },
+    /// The request for a certificate cannot be used.
+    #[error("{}: {source}, expected the request.pem of 'ringmark certs request'", path.display())]
+    Request {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: rcgen::Error,
     },
     /// The library could not make a certificate or a key.
     #[error("making a certificate: {0}")]
@@ -121,6 +131,11 @@ pub fn ca(dir: &Path, validity: Validity) -> Result<(), CertsError> {
     validity.apply(&mut params);
     let cert = params.self_signed(&key)?;
     make_dir(dir)?;
+    // No new key is left next to the certificate of another one.
+    let path = dir.join("ca.pem");
+    if path.symlink_metadata().is_ok() {
+        return Err(CertsError::Exists { path });
+    }
     write(&dir.join("ca.key"), &key.serialize_pem())?;
     write(&dir.join("ca.pem"), &cert.pem())
 }
@@ -131,8 +146,21 @@ pub fn ca(dir: &Path, validity: Validity) -> Result<(), CertsError> {
 /// # Errors
 /// There is one, the CA cannot sign it, a name is no machine's, or it cannot be written.
 pub fn collector(dir: &Path, names: &[String], validity: Validity) -> Result<PathBuf, CertsError> {
+    collector_for(dir, names, validity, Key::New)
+}
+
+/// The same for this key.
+///
+/// # Errors
+/// As with [`collector`], or the request cannot be used.
+pub fn collector_for(
+    dir: &Path,
+    names: &[String],
+    validity: Validity,
+    key: Key<'_>,
+) -> Result<PathBuf, CertsError> {
     let to = dir.join("collector");
-    let made = signed(dir, names, Role::Collector, validity)?;
+    let made = signed(dir, names, Role::Collector, validity, key)?;
     put(dir, &to, &made).map(|()| to)
 }
 
@@ -142,13 +170,71 @@ pub fn collector(dir: &Path, names: &[String], validity: Validity) -> Result<Pat
 /// # Errors
 /// As with [`collector`].
 pub fn host(dir: &Path, name: &str, validity: Validity) -> Result<PathBuf, CertsError> {
+    host_for(dir, name, validity, Key::New)
+}
+
+/// The same for this key.
+///
+/// # Errors
+/// As with [`collector_for`].
+pub fn host_for(
+    dir: &Path,
+    name: &str,
+    validity: Validity,
+    key: Key<'_>,
+) -> Result<PathBuf, CertsError> {
     let to = dir.join("hosts").join(name);
     let names = [name.to_owned()];
-    let made = signed(dir, &names, Role::Host, validity)?;
+    let made = signed(dir, &names, Role::Host, validity, key)?;
     if hosts_of(&[made.cert.der().clone()]) != names {
         return Err(not_a_name(name));
     }
     put(dir, &to, &made).map(|()| to)
+}
+
+/// Checks that certificates can be for hosts of these names.
+///
+/// # Errors
+/// The first name that is no machine's.
+pub fn check_names(names: &[String]) -> Result<(), CertsError> {
+    names.iter().try_for_each(|name| match subject(name)? {
+        SanType::DnsName(_) => Ok(()),
+        _ => Err(not_a_name(name)),
+    })
+}
+
+/// Makes a key in `dir` on the machine that will use it, and the request for a certificate. Only the
+/// request leaves that machine.
+///
+/// # Errors
+/// There is one, or it cannot be written.
+pub fn request(dir: &Path) -> Result<(), CertsError> {
+    let key = KeyPair::generate()?;
+    let request = CertificateParams::default().serialize_request(&key)?;
+    make_dir(dir)?;
+    write(&dir.join("key.pem"), &key.serialize_pem())?;
+    write(&dir.join("request.pem"), &request.pem()?)
+}
+
+/// The key of a certificate.
+#[derive(Debug, Clone, Copy)]
+pub enum Key<'a> {
+    /// One that is made now, and written next to the certificate.
+    New,
+    /// That of the request in this file. What else the request asks for has no part in the
+    /// certificate.
+    OfRequest(&'a Path),
+}
+
+/// The public key of a request.
+fn requested_key(request: &Path) -> Result<PublicKey, CertsError> {
+    let text = fs::read_to_string(request).map_err(at(request))?;
+    let wrong = |source| CertsError::Request {
+        path: request.to_owned(),
+        source,
+    };
+    let read = CertificateSigningRequestParams::from_pem(&text).map_err(wrong)?;
+    Ok(read.public_key)
 }
 
 /// What a certificate is for.
@@ -177,7 +263,8 @@ impl Role {
 /// A certificate with its key.
 struct SignedCert {
     cert: Certificate,
-    key: KeyPair,
+    /// `None`: it is where the request was made.
+    key: Option<KeyPair>,
 }
 
 fn not_a_name(name: &str) -> CertsError {
@@ -192,7 +279,9 @@ fn subject(name: &str) -> Result<SanType, CertsError> {
         return Ok(SanType::IpAddress(address));
     }
     let is_good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_good) {
+    let ends = ['.', '-'];
+    let is_odd = name.starts_with(ends) || name.ends_with(ends) || name.contains("..");
+    if name.is_empty() || is_odd || !name.chars().all(is_good) {
         return Err(not_a_name(name));
     }
     let name = name.try_into().map_err(|_| not_a_name(name))?;
@@ -218,6 +307,7 @@ fn signed(
     names: &[String],
     role: Role,
     validity: Validity,
+    key: Key<'_>,
 ) -> Result<SignedCert, CertsError> {
     let (ca_pem, ca_key) = (dir.join("ca.pem"), dir.join("ca.key"));
     let subjects: Result<Vec<_>, _> = names.iter().map(|name| subject(name)).collect();
@@ -225,7 +315,6 @@ fn signed(
     let ca_key = KeyPair::from_pem(&read(&ca_key)?)?;
     let issuer = Issuer::new(ca_params(&ca_key), ca_key);
 
-    let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.subject_alt_names = subjects?;
     // For people only, no verifier reads it. X.509 allows no more than 64 characters.
@@ -236,7 +325,13 @@ fn signed(
     params.extended_key_usages = vec![role.purpose()];
     params.use_authority_key_identifier_extension = true;
     validity.apply(&mut params);
-    let cert = params.signed_by(&key, &issuer)?;
+    let (cert, key) = match key {
+        Key::New => {
+            let key = KeyPair::generate()?;
+            (params.signed_by(&key, &issuer)?, Some(key))
+        }
+        Key::OfRequest(request) => (params.signed_by(&requested_key(request)?, &issuer)?, None),
+    };
     check(&ca_pem, cert.der(), role, validity)?;
     Ok(SignedCert { cert, key })
 }
@@ -278,7 +373,8 @@ fn check(
     verify(cert).map_err(wrong)
 }
 
-/// Writes a new directory with the CA, the certificate and its key: all of it, or nothing.
+/// Writes a new directory with the CA, the certificate and its key if that was made here: all of it,
+/// or nothing.
 fn put(dir: &Path, to: &Path, SignedCert { cert, key }: &SignedCert) -> Result<(), CertsError> {
     if let Some(parent) = to.parent() {
         make_dir(parent)?;
@@ -289,7 +385,10 @@ fn put(dir: &Path, to: &Path, SignedCert { cert, key }: &SignedCert) -> Result<(
         .map_err(at(&ca))
         .and_then(|ca| write(&to.join("ca.pem"), &ca))
         .and_then(|()| write(&to.join("cert.pem"), &cert.pem()))
-        .and_then(|()| write(&to.join("key.pem"), &key.serialize_pem()));
+        .and_then(|()| match key {
+            Some(key) => write(&to.join("key.pem"), &key.serialize_pem()),
+            None => Ok(()),
+        });
     if written.is_err() {
         let _ = fs::remove_dir_all(to);
     }

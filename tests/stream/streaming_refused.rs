@@ -279,6 +279,52 @@ fn certificates_by_hand() {
     let _ = call(&["certs", "ca", &at("other")], 0);
     let _ = fs::copy(at("other/ca.pem"), at("ca/ca.pem")).unwrap();
     assert!(call(&["certs", "host", &ca, "web-4"], 2).contains("not made by 'ringmark certs ca'"));
+    // A name that no machine has makes no certificate of those before it.
+    for bad in ["web-6.", "a-", "a..b", "192.0.2.1", "a/b"] {
+        let told = call(&["certs", "host", &ca, "web-5", bad], 2);
+        assert!(told.contains(bad), "{told}");
+    }
+    assert!(!Path::new(&at("ca/hosts/web-5")).exists());
+    // Nor does a second CA leave its key next to the first one's certificate.
+    fs::remove_file(at("ca/ca.key")).unwrap();
+    assert!(call(&["certs", "ca", &ca], 2).contains("is there already"));
+    assert!(!Path::new(&at("ca/ca.key")).exists());
+}
+
+/// A key that never leaves its machine.
+#[test]
+fn a_certificate_for_the_key_of_a_request() {
+    let fixture = Fixture::new("request");
+    let at = |path: &str| fixture.path(path).display().to_string();
+    let call = |arguments: &[&str], code: i32| {
+        let mut command = ringmark();
+        let done = run(command.arg("certs").args(arguments), SOON).unwrap();
+        let done = done.expect_code(code);
+        done.stdout_text() + &done.stderr_text()
+    };
+    let (ca, there) = (at("ca"), at("there"));
+    let _ = call(&["ca", &ca], 0);
+    assert!(call(&["request", &there], 0).contains("request.pem"));
+    assert!(call(&["request", &there], 2).contains("is there already"));
+    let request = at("there/request.pem");
+    let signed = ["host", &ca, "web-1", "--request", &request];
+    assert!(call(&signed, 0).contains("for host web-1"));
+    assert!(!Path::new(&at("ca/hosts/web-1/key.pem")).exists());
+    let cert = at("ca/hosts/web-1/cert.pem");
+    let load = |key: &str| {
+        let (ca, key) = (at("ca/ca.pem"), at(key));
+        Credentials::load(Path::new(&ca), Path::new(&cert), Path::new(&key))
+    };
+    assert_eq!(load("there/key.pem").unwrap().hosts(), ["web-1"]);
+    assert!(
+        load("ca/ca.key").is_err(),
+        "it is the certificate of that key"
+    );
+    fs::write(at("bad.pem"), fs::read_to_string(&cert).unwrap()).unwrap();
+    let bad = call(&["host", &ca, "web-2", "--request", &at("bad.pem")], 2);
+    assert!(bad.contains("expected the request.pem of"), "{bad}");
+    let two = call(&["host", &ca, "a", "b", "--request", &request], 2);
+    assert!(two.contains("expected one host"), "{two}");
 }
 
 /// Options that do not fit, and files that others may read.
