@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ringmark_collector::store::SyncMode;
-use ringmark_reader::stream::{Address, Introduction, StreamOptions, Streamer};
+use ringmark_reader::stream::{Address, Introduction, StreamOptions, Streamer, Upload};
 use ringmark_reader::{Codec, Selection};
 
 pub use bare::{fastest_piece, send_loop, sendfile_loop, tls_loop};
@@ -133,6 +133,8 @@ pub fn stream(to: &Address, place: &Place, way: Way) -> Sent {
         open_every: Duration::from_secs(5),
         spill: None,
         zero_copy: way.zero_copy,
+        upload: Upload::Always,
+        bytes_per_second: None,
     };
     let mut streamer = Streamer::new(options).expect("a session");
     // From the connection on, as for the others: a ring is mapped in once in its life, while there

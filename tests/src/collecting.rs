@@ -11,7 +11,9 @@ use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncM
 use ringmark_collector::{Collector, CollectorOptions, Figures, HostLimits, Notice};
 use ringmark_decoder::Dump;
 use ringmark_decoder::store::dumps_below;
-use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::stream::{
+    Address, Introduction, StreamFigures, StreamOptions, Streamer, Upload,
+};
 use ringmark_reader::{Codec, Selection};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -175,15 +177,25 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
 /// When it is not.
 #[must_use]
 pub fn served_figure(place: &str, name: &str) -> u64 {
+    let answer = served_page(place);
+    let line = format!("ringmark_collector_{name} ");
+    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
+    let figure = found.unwrap_or_else(|| panic!("{name}: {answer}"));
+    figure.parse().expect("a number")
+}
+
+/// The page of figures that a collector serves at `HOST:PORT`.
+///
+/// # Panics
+/// When it serves none.
+#[must_use]
+pub fn served_page(place: &str) -> String {
     let mut asking = TcpStream::connect(place).expect("a connection");
     let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
     asking.write_all(request).expect("a request");
     let mut answer = String::new();
     let _ = asking.read_to_string(&mut answer).expect("an answer");
-    let line = format!("ringmark_collector_{name} ");
-    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
-    let figure = found.unwrap_or_else(|| panic!("{name}: {answer}"));
-    figure.parse().expect("a number")
+    answer
 }
 
 /// Waits until a process listens at a unix socket: its name is there a moment before that.
@@ -220,6 +232,8 @@ pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
         open_every: SOON,
         spill: None,
         zero_copy: false,
+        upload: Upload::Always,
+        bytes_per_second: None,
     }
 }
 

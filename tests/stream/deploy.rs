@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ringmark_collector::Figures;
 use ringmark_collector::certs::{self, Validity};
-use ringmark_reader::stream::Introduction;
+use ringmark_reader::stream::{Introduction, StreamFigures};
 use ringmark_tests::collecting::segments;
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -126,18 +126,25 @@ fn the_container_collects() {
     expect_streamed("container", &words(&file, "CMD "));
 }
 
-/// Names of figures of the collector in a text, in the order of the text.
+/// Names of figures in a text.
 fn figures_in(text: &str) -> Vec<&str> {
-    const START: &str = "ringmark_collector_";
     let ends = |c: char| !(c.is_ascii_lowercase() || c == '_');
-    let found = text.match_indices(START).map(|(at, _)| &text[at..]);
-    let names = found.map(|rest| &rest[..rest.find(ends).unwrap_or(rest.len())]);
+    let starts = ["ringmark_collector_", "ringmark_streamer_"];
+    let found = starts
+        .into_iter()
+        .flat_map(|start| text.match_indices(start));
+    let rests = found.map(|(at, _)| &text[at..]);
+    let names = rests.map(|rest| &rest[..rest.find(ends).unwrap_or(rest.len())]);
     names.collect()
 }
 
 #[test]
 fn dashboard_and_alerts_show_figures_that_are_served() {
-    let served = Figures::default().text();
+    let streamer = StreamFigures {
+        certificate_until: Some(0),
+        ..StreamFigures::default()
+    };
+    let served = Figures::default().text() + &streamer.text();
     let helped = served
         .lines()
         .filter_map(|line| line.strip_prefix("# HELP "));

@@ -8,6 +8,7 @@ use std::{fs, thread};
 
 use ringmark_reader::stream::{
     Address, Introduction, SpillOptions, StreamFigures, StreamOptions, StreamStatus, Streamer,
+    Upload,
 };
 use ringmark_reader::{Access, Selection, Session};
 use ringmark_tests::collecting::{segments, wait_for_listener};
@@ -73,6 +74,8 @@ impl Scene {
                 bytes_max: 4 << 30,
             }),
             zero_copy: false,
+            upload: Upload::Always,
+            bytes_per_second: None,
         }
     }
 

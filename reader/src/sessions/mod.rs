@@ -11,6 +11,7 @@
 //! About sessions that no longer run: [`notes`], why a process is not traced; [`leases`] and
 //! [`clean`], what was removed before it was read, and what may be removed.
 
+pub(crate) mod cgroup;
 pub mod clean;
 pub mod control;
 pub(crate) mod directories;

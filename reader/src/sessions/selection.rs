@@ -9,6 +9,7 @@ use ringmark_ring::identity;
 
 use crate::error::ReaderError;
 use crate::interval::Interval;
+use crate::sessions::cgroup;
 use crate::sessions::directories::directories;
 use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::file_id::FileId;
@@ -35,13 +36,21 @@ pub enum Selection {
     All,
     /// All that carry this tag (`key=value`), present and future.
     Tag(String),
+    /// All of these services, or of programs of these names that have no service, present and future.
+    Services(Vec<String>),
+    /// All of processes in this control group or below it, present and future. A process that has
+    /// ended is in none.
+    Cgroup(String),
 }
 
 impl Selection {
     /// Whether sessions that do not exist yet are selected: such a recording ends only on request.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
-        matches!(self, Self::All | Self::Tag(_))
+        matches!(
+            self,
+            Self::All | Self::Tag(_) | Self::Services(_) | Self::Cgroup(_)
+        )
     }
 
     /// Whether a session is selected.
@@ -54,6 +63,10 @@ impl Selection {
             Self::Path(path) => session.path() == path,
             Self::All => true,
             Self::Tag(text) => session.has_tag(text),
+            Self::Services(names) => names.contains(&session.name()),
+            Self::Cgroup(group) => session
+                .pid_here()
+                .is_some_and(|pid| cgroup::is_in(pid, group)),
         }
     }
 }
@@ -166,7 +179,9 @@ impl Finder {
         let places = match &self.selection {
             Selection::Pid(pid) => find::by_pid(*pid)?,
             Selection::Path(path) => vec![FoundSession::at(path)],
-            Selection::Tag(_) => return Ok(Vec::new()),
+            Selection::Tag(_) | Selection::Services(_) | Selection::Cgroup(_) => {
+                return Ok(Vec::new());
+            }
             Selection::All => {
                 if let Some(leases) = &mut self.leases {
                     leases.update(&directories());
@@ -325,7 +340,7 @@ impl Finder {
         let header = session.header();
         let file = (session.file_id(), header.session);
         self.taken.insert(file, session.path().to_owned());
-        let is_grouped = matches!(self.selection, Selection::Pid(_) | Selection::Tag(_));
+        let is_grouped = !matches!(self.selection, Selection::Path(_) | Selection::All);
         let Some(process) = header.process().filter(|_| is_grouped) else {
             return;
         };

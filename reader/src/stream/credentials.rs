@@ -12,6 +12,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
+use super::expiry::Expiry;
 use super::secret_file::{self, CredentialsError, CredentialsFault};
 
 /// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and
@@ -21,6 +22,7 @@ pub struct Credentials {
     as_streamer: Arc<ClientConfig>,
     as_collector: Arc<ServerConfig>,
     hosts: Vec<String>,
+    expiry: Option<Expiry>,
     files: Arc<Files>,
 }
 
@@ -52,7 +54,7 @@ impl Credentials {
         }
         let roots = Arc::new(roots);
         let chain = certificates(cert)?;
-        let hosts = hosts_of(&chain);
+        let (hosts, expiry) = (hosts_of(&chain), Expiry::of(&chain));
         let pem = secret_file::read(key)?;
         let no_key = |source| CredentialsFault::NoKey(source).in_file(key);
         let secret = PrivateKeyDer::from_pem_slice(&pem).map_err(no_key)?;
@@ -83,6 +85,7 @@ impl Credentials {
             as_streamer: Arc::new(as_streamer),
             as_collector: Arc::new(as_collector),
             hosts,
+            expiry,
             files: Arc::new(Files {
                 ca: ca.to_owned(),
                 cert: cert.to_owned(),
@@ -104,6 +107,12 @@ impl Credentials {
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// When our certificate ends; `None`: it cannot be read from it.
+    #[must_use]
+    pub fn expiry(&self) -> Option<Expiry> {
+        self.expiry
     }
 
     /// The configuration for a collector's side of a connection.

@@ -9,13 +9,20 @@
 //! A page takes another way while the collector is away or slow: to a file of the `spill`, which
 //! releases it at once, and later from there to the connection. A page may also go from the ring
 //! file to the socket without a copy (`zero_copy`).
+//!
+//! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
+//! monitoring.
 
 mod address;
 mod connection;
 mod credentials;
+mod expiry;
+mod figures;
 mod in_flight;
 mod outgoing;
+mod peer_certificate;
 mod positions;
+mod rate_limit;
 mod secret_file;
 mod socket;
 mod spill;
@@ -30,10 +37,13 @@ mod zero_copy;
 pub use address::{Address, AddressError};
 pub use connection::Introduction;
 pub use credentials::{Credentials, hosts_of};
+pub use expiry::{Expiry, ExpiryWarnings};
+pub use figures::StreamFigures;
+pub use peer_certificate::PeerCertificate;
 pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use status::StreamStatus;
-pub use streamer::{StreamFigures, StreamOptions, Streamer};
+pub use streamer::{StreamOptions, Streamer, Upload};
 pub use tls_errors::explain;
 #[cfg(planted)]
 pub use zero_copy::RELEASE_WHEN_SENT;

@@ -12,6 +12,7 @@ use ringmark_format::codec::write;
 use super::connection::Connection;
 use super::in_flight::{InFlight, Release};
 use super::positions::{SlotPage, page_of};
+use super::rate_limit::RateLimit;
 use crate::pages::batch::{Batch, fits};
 use crate::pages::codec::Packer;
 use crate::pages::drain::{SchemaPiece, SessionDrain};
@@ -28,6 +29,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) batch: &'a mut Batch,
     /// Packs what is sent.
     pub(super) packer: &'a mut Packer,
+    /// How fast it may send.
+    pub(super) rate: &'a mut RateLimit,
     /// How often open pages are sent.
     pub(super) open_every: Duration,
     /// Notices for the user.
@@ -35,8 +38,12 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Whether there is credit for a batch; reads the collector's messages if there is not.
+    /// Whether a batch may be sent now: there is credit for it, and it is not too fast. Reads the
+    /// collector's messages if credit is short.
     pub(super) fn has_room(&mut self) -> io::Result<bool> {
+        if !self.rate.allows(self.connection.sent()) {
+            return Ok(false);
+        }
         if self.connection.room() < CREDIT_MIN {
             self.connection.listen()?;
         }

@@ -9,7 +9,11 @@
 //! and the files on disk. Pages leave the rings in three ways: the collector acknowledged them,
 //! they were moved to disk ([`to_spill`]), or they were found on disk already when the session was
 //! met.
+//!
+//! The pages of a session in overwrite mode may wait for a trigger ([`hold`]). Then it is announced
+//! once something happened, sent with its open pages, and waits again.
 
+mod hold;
 mod mapped;
 mod pass;
 mod to_spill;
@@ -21,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
+use hold::Hold;
 use mapped::MappedSession;
 pub(super) use pass::PassError;
 use pass::{NOTHING, Passed};
@@ -66,6 +71,9 @@ pub(super) struct StreamedSession {
     pub(super) spill: Option<Spill>,
     /// For each slot, the page before which everything was sent on this connection, or is durable.
     sent_to: BTreeMap<u32, u64>,
+    hold: Hold,
+    /// How often something had what was in its rings sent.
+    pub(super) uploads: u64,
 }
 
 impl StreamedSession {
@@ -91,6 +99,8 @@ impl StreamedSession {
             mapped: None,
             spill,
             sent_to: BTreeMap::new(),
+            hold: Hold::default(),
+            uploads: 0,
         }
     }
 
@@ -167,6 +177,12 @@ impl StreamedSession {
 
     /// Takes the next step of its stage: announces it, or sends what waits.
     pub(super) fn advance(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        if self.hold == Hold::Waiting {
+            out.notices.extend(self.look_at_end());
+        }
+        if self.is_held() {
+            return Ok(self.stay());
+        }
         match self.stage {
             Stage::New => self.announce(out),
             Stage::Announced | Stage::Sent => Ok(NOTHING),
@@ -219,7 +235,11 @@ impl StreamedSession {
                 .lifetime
                 .is_quiet(mapped.drain.session(), passed.pages)
         };
-        if passed.done && ended && self.mapped.as_ref().is_some_and(is_quiet) {
+        let ends = match ended {
+            true => self.mapped.as_ref().is_some_and(is_quiet),
+            false => self.hold == Hold::Uploading,
+        };
+        if passed.done && ends {
             self.stage = Stage::Ending;
             let end = self.end(out)?;
             all = all.and(end);
@@ -256,7 +276,7 @@ impl StreamedSession {
             let content = mapped.drain.counters(finality, None)?;
             out.send_counters(self.uuid, &content)?;
             out.note_sent(self.uuid, Release::pages(mapped.drain.taken()));
-            self.stage = Stage::Sent;
+            self.sent_all(ended);
         }
         Ok(passed)
     }
@@ -267,7 +287,9 @@ impl StreamedSession {
             mapped.passed_at = None;
         }
         let passed = self.advance(out)?;
-        if self.stage == Stage::Streaming && passed.done {
+        if self.is_held() {
+            self.stage = Stage::Sent;
+        } else if self.stage == Stage::Streaming && passed.done {
             self.stage = Stage::Ending;
             return Ok(passed.and(self.end(out)?));
         }
@@ -351,7 +373,7 @@ impl StreamedSession {
         let Some(mapped) = self
             .mapped
             .as_mut()
-            .filter(|_| self.stage == Stage::Streaming)
+            .filter(|_| self.stage == Stage::Streaming && self.hold == Hold::Never)
         else {
             return Ok(());
         };
@@ -371,8 +393,8 @@ impl StreamedSession {
         away: Option<Duration>,
         batch: &mut Batch,
     ) -> Result<Spilled, ReaderError> {
-        let is_ending = matches!(self.stage, Stage::Ending | Stage::Sent);
-        let Some(mapped) = self.mapped.as_mut().filter(|_| !is_ending) else {
+        let stays = matches!(self.stage, Stage::Ending | Stage::Sent) || self.is_held();
+        let Some(mapped) = self.mapped.as_mut().filter(|_| !stays) else {
             return Ok(Spilled::default());
         };
         mapped.drain.session().check_size()?;
@@ -391,13 +413,14 @@ impl StreamedSession {
         Ok(Spilled { fullest, ..spilled })
     }
 
-    /// Marks a session that was read to its end, and is durable, as consumed; removes its ring file
-    /// unless it requests to be kept.
+    /// Marks a session that was read to its end and is durable, or of which nothing is wanted, as
+    /// consumed; removes its ring file unless it requests to be kept.
     pub(super) fn remove_if_drained(
         &self,
         alone: impl FnOnce(&Path) -> bool,
     ) -> Result<(), ReaderError> {
-        let Some(mapped) = self.mapped.as_ref().filter(|mapped| mapped.drained) else {
+        let is_done = |mapped: &&MappedSession| mapped.drained || self.hold == Hold::Unwanted;
+        let Some(mapped) = self.mapped.as_ref().filter(is_done) else {
             return Ok(());
         };
         let session = mapped.drain.session();

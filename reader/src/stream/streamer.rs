@@ -13,6 +13,7 @@ mod exchange;
 mod finish;
 mod link;
 mod schedule;
+mod triggers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +21,8 @@ use std::time::Duration;
 use super::address::Address;
 use super::connection::Introduction;
 use super::credentials::Credentials;
+use super::figures::StreamFigures;
+use super::rate_limit::RateLimit;
 use super::spill::{Spill, SpillOptions};
 use super::status::{self, StreamStatus};
 use super::streamed_session::{Stage, StreamedSession};
@@ -27,7 +30,6 @@ use crate::error::ReaderError;
 use crate::interval::SCAN_EVERY;
 use crate::pages::batch::Batch;
 use crate::pages::codec::{Codec, Packer};
-use crate::sessions::leases::Removals;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
@@ -36,6 +38,7 @@ use dialer::Dialer;
 use disk::Disk;
 use link::CollectorLink;
 use schedule::{Scan, Schedule};
+use triggers::TriggerWatch;
 
 /// How long to wait for a collector that gave too little credit.
 const STALLED_WAIT: Duration = Duration::from_millis(2);
@@ -64,41 +67,21 @@ pub struct StreamOptions {
     /// Sends pages of discard sessions without copying them. It has no effect with a spill, which
     /// releases pages that are under way.
     pub zero_copy: bool,
+    /// When sessions in overwrite mode are sent.
+    pub upload: Upload,
+    /// Most bytes sent in a second; `None`: as fast as the collector takes them.
+    pub bytes_per_second: Option<u64>,
 }
 
-/// Figures of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StreamFigures {
-    /// Whether there is a connection now.
-    pub connected: bool,
-    /// Number of connections that were greeted.
-    pub connections: u64,
-    /// Bytes sent on all connections.
-    pub sent: u64,
-    /// Bytes that are in flight: sent, and not known to be durable.
-    pub in_flight: u64,
-    /// Bytes that wait on disk.
-    pub spilled: u64,
-    /// How long the oldest page that is not durable has waited since it was taken, or for how long
-    /// there has been no collector.
-    pub lag: Duration,
-    /// Page blocks sent. A page that is sent again counts again.
-    pub pages: u64,
-    /// Sessions being streamed.
-    pub sessions_open: usize,
-    /// Sessions whose every page is durable.
-    pub sessions_done: usize,
-    /// Sessions that could not be opened because descriptors or memory were short.
-    pub sessions_left_out: usize,
-    /// Events that the programs lost since their sessions started, and those of `removals`.
-    pub lost: u64,
-    /// Sessions that were removed before they could be read.
-    pub removals: Removals,
-    /// Pages that were overwritten before they could be sent.
-    pub pages_skipped: u64,
-    /// Events that were overwritten before they could be sent, those from before the stream
-    /// included.
-    pub overwritten: u64,
+/// When the pages of sessions in overwrite mode are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Upload {
+    /// As they come.
+    #[default]
+    Always,
+    /// What the rings hold, after a process ended badly, when a trigger of its function tracer wants
+    /// a snapshot, and after [`Streamer::upload`].
+    OnTrigger,
 }
 
 /// Streams sessions to a collector.
@@ -111,11 +94,14 @@ pub struct Streamer {
     link: CollectorLink,
     batch: Batch,
     packer: Packer,
+    rate: RateLimit,
     pace: Pace,
     /// Figures of the sessions and connections that have ended.
     done: StreamFigures,
     notices: Vec<String>,
     schedule: Schedule,
+    /// Asks function tracers for their triggers, if sessions wait for them.
+    triggers: Option<TriggerWatch>,
     /// The end was requested.
     leaving: bool,
 }
@@ -131,6 +117,7 @@ impl Streamer {
         let mut finder = Finder::new(options.selection.clone());
         let first = finder.first()?;
         let disk = Disk::open(options.spill.clone())?;
+        let triggers = TriggerWatch::if_wanted(options.upload)?;
         let mut streamer = Self {
             link: CollectorLink::new(Dialer::new(
                 options.to.clone(),
@@ -144,11 +131,13 @@ impl Streamer {
             notices: disk.notices(),
             disk,
             packer: Packer::new(options.codec),
+            rate: RateLimit::new(options.bytes_per_second),
             options,
             batch: Batch::new(),
             pace: Pace::new(),
             done: StreamFigures::default(),
             schedule: Schedule::new(),
+            triggers,
             leaving: false,
         };
         first
@@ -196,6 +185,7 @@ impl Streamer {
             in_flight: sent - durable,
             spilled: self.disk.used(),
             lag: lags.max().unwrap_or_default(),
+            certificate_until: self.link.certificate_until(),
             sessions_open: self.sessions.len(),
             sessions_left_out: self.finder.left_out(),
             lost: sum(&mut drains()
@@ -204,6 +194,7 @@ impl Streamer {
             removals,
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
+            uploads: self.done.uploads + sum(&mut self.sessions.iter().map(|s| s.uploads)),
             overwritten: sum(&mut drains().map(|d| d.overwritten()))
                 .saturating_add(self.done.overwritten),
             ..self.done.clone()
@@ -218,6 +209,18 @@ impl Streamer {
         in_flight.max(spilled).max(away)
     }
 
+    /// Sends what the rings of all sessions in overwrite mode hold now, where these wait for a
+    /// trigger ([`Upload::OnTrigger`]).
+    pub fn upload(&mut self) {
+        let uploads = self.sessions.iter_mut().map(StreamedSession::upload);
+        let sessions = match uploads.filter(|uploads| *uploads).count() {
+            1 => "1 session".to_owned(),
+            count => format!("{count} sessions"),
+        };
+        self.notices
+            .push(format!("{sessions}: what the rings hold is sent"));
+    }
+
     /// Notices for the user since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
@@ -227,6 +230,7 @@ impl Streamer {
         self.scan();
         self.connect();
         self.write_status();
+        self.hear_triggers();
         if let Err(error) = self.exchange() {
             self.hang_up(&error);
         }
@@ -242,6 +246,7 @@ impl Streamer {
         if !self.schedule.is_status_due() {
             return;
         }
+        self.link.look_at_certificate(&mut self.notices);
         for session in &self.sessions {
             let Some(drain) = session.drain() else {
                 continue;
@@ -293,6 +298,10 @@ impl Streamer {
         let mut session = StreamedSession::new(session, self.disk.spill_of(uuid));
         if self.options.zero_copy && !self.disk.is_there() {
             session.send_by_reference();
+        }
+        if let Some(triggers) = &self.triggers {
+            session.hold();
+            triggers.watch(&session);
         }
         self.sessions.push(session);
     }

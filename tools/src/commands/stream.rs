@@ -1,16 +1,19 @@
 //! `stream`: sends sessions to a collector while the programs run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
 use ringmark_reader::stream::{
-    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer,
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
 };
 use ringmark_reader::{Codec, Selection};
 
 use crate::options::credentials::CredentialOptions;
 use crate::output::json::{Head, NewJsonOption};
+use crate::output::metrics_file::MetricsFile;
 use crate::output::progress::ProgressLine;
 use crate::output::status::{Lines, write_line};
 use crate::output::units::{
@@ -18,14 +21,16 @@ use crate::output::units::{
 };
 use crate::output::{Exit, Failure, json, note, printable};
 use crate::recording::descriptors;
-use crate::recording::signals::Signals;
+use crate::recording::signals::{self, Signals};
 
 /// How long to wait before a collector is tried again for the first time.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Stream programs to a collector while they run
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all>")]
+#[command(
+    override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all|--tag KEY=VALUE|--service NAME|--cgroup PATH>"
+)]
 #[command(after_help = "\
 The program gets a page for new events only when the collector has it for good.
 What was under way when a connection broke is sent again, and stored once.
@@ -35,12 +40,17 @@ While the collector is away or slow, pages wait in their rings, and with
 stream' if this one is killed. Like rings, they do not outlive a power loss.
 What neither can hold is counted as lost.
 
+With --on-trigger sessions in overwrite mode stay in their rings. What is there
+is sent when their process ended in any way but status 0, when a trigger of
+'ringmark trace trigger' wants a snapshot, and when this command gets SIGUSR1.
+
 Ctrl-C once sends what is there and ends, twice ends now.
 
 --json prints an object each second, and one at the end.
 
 Examples:
   ringmark stream --all --to unix:///run/ringmark.sock
+  ringmark stream --all --on-trigger --to unix:///run/ringmark.sock
   ringmark stream -p 812 --to tcp://127.0.0.1:7117 \\
       --token-file /etc/ringmark.token
   ringmark stream --all --to tls://traces.example:7117 \\
@@ -73,6 +83,16 @@ pub(crate) struct Args {
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
+    /// Send no more than SIZE per second; pages wait in their rings, and with --spill on disk
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_rate: Option<u64>,
+    /// Send sessions in overwrite mode only when something happens
+    #[arg(long, conflicts_with = "zero_copy")]
+    on_trigger: bool,
+    /// Write figures to FILE every 10 s, in Prometheus' text format, as the textfile collector of
+    /// node_exporter reads them
+    #[arg(long, value_name = "FILE")]
+    metrics_file: Option<PathBuf>,
     #[command(flatten)]
     json: NewJsonOption,
     /// Write to FILE how it went, as one line of JSON
@@ -90,6 +110,29 @@ struct Target {
     /// Stream all sessions, present and future
     #[arg(long)]
     all: bool,
+    /// Stream the sessions with this tag of RINGMARK_TAGS, present and future
+    #[arg(long, value_name = "KEY=VALUE")]
+    tag: Option<String>,
+    /// Stream the sessions of this service, or program without a service, present and future; may be
+    /// given several times
+    #[arg(long, value_name = "NAME")]
+    service: Vec<String>,
+    /// Stream the sessions of processes in this control group or below it, present and future, such
+    /// as /system.slice/shop.service
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+}
+
+impl Target {
+    fn selection(&self) -> Selection {
+        match (self.pid, &self.tag, &self.cgroup) {
+            (Some(pid), ..) => Selection::Pid(pid),
+            (_, Some(tag), _) => Selection::Tag(tag.clone()),
+            (_, _, Some(group)) => Selection::Cgroup(group.clone()),
+            _ if self.all => Selection::All,
+            _ => Selection::Services(self.service.clone()),
+        }
+    }
 }
 
 impl Args {
@@ -103,18 +146,28 @@ impl Args {
             return Err(Failure::usage(text).into());
         }
         let signals = Signals::watch().context("watching signals")?;
+        let asked = match self.on_trigger {
+            true => signals::upload_requests().context("watching SIGUSR1")?,
+            false => Arc::default(),
+        };
         let options = self.options()?;
         let head = Head::of_host(&options.introduction.host);
         let mut streamer = Streamer::new(options)?;
         let mut display = Display::new();
         let mut lines = Lines::new(self.json.is_on());
+        let mut metrics = MetricsFile::new(self.metrics_file.clone())?;
         let ended = streamer.run(&signals.stop, |streamer| {
+            if asked.swap(false, Ordering::Relaxed) {
+                streamer.upload();
+            }
             display.show(streamer);
             lines.show(|| self.status(&head, &streamer.figures()));
+            metrics.write_if_due(|| streamer.figures().text());
         });
         display.line.clear();
         display.tell(&mut streamer);
         let figures = streamer.figures();
+        metrics.write(&figures.text());
         note(&format!("{}: {}", self.to, summary(&figures)));
         let status = self.status(&head, &figures);
         if self.json.is_on() {
@@ -132,12 +185,15 @@ impl Args {
     }
 
     fn status(&self, head: &Head, figures: &StreamFigures) -> serde_json::Value {
+        let until = figures.certificate_until;
+        let until_ns = until.map(|seconds| seconds.saturating_mul(1_000_000_000));
         let fields = serde_json::json!({
             "to": self.to.to_string(),
             "connected": figures.connected,
             "connections": figures.connections,
             "sessions_open": figures.sessions_open,
             "sessions_done": figures.sessions_done,
+            "sessions_refused": figures.sessions_refused,
             "sessions_left_out": figures.sessions_left_out,
             "pages": figures.pages,
             "pages_skipped": figures.pages_skipped,
@@ -147,6 +203,8 @@ impl Args {
             "lag_ms": figures.lag.as_millis() as u64,
             "lost": figures.lost,
             "overwritten": figures.overwritten,
+            "uploads": figures.uploads,
+            "certificate_until_ts_ns": json::ts_ns(until_ns),
         });
         json::object("stream", head, fields)
     }
@@ -160,7 +218,7 @@ impl Args {
             introduction.host.clone_from(host);
         }
         Ok(StreamOptions {
-            selection: self.target.pid.map_or(Selection::All, Selection::Pid),
+            selection: self.target.selection(),
             to: self.to.clone(),
             credentials: loaded.credentials,
             introduction,
@@ -171,6 +229,11 @@ impl Args {
                 bytes_max: self.spill_max,
             }),
             zero_copy: self.zero_copy,
+            upload: match self.on_trigger {
+                true => Upload::OnTrigger,
+                false => Upload::Always,
+            },
+            bytes_per_second: self.max_rate,
             codec: if self.compress {
                 Codec::Lz4
             } else {

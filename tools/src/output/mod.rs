@@ -9,6 +9,7 @@ pub(crate) mod json;
 mod json_v1;
 pub(crate) mod last_words;
 pub(crate) mod log;
+pub(crate) mod metrics_file;
 pub(crate) mod pager;
 pub(crate) mod printer;
 pub(crate) mod progress;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 /// How often the first signal is looked for, and how long a signal may come again and count as the
@@ -69,6 +69,16 @@ impl Signals {
         let number = self.number.load(Ordering::Relaxed) as i32;
         (number != 0).then_some(number)
     }
+}
+
+/// A flag that each SIGUSR1 sets: the user asks for what the rings hold.
+///
+/// # Errors
+/// Those of `sigaction`.
+pub(crate) fn upload_requests() -> io::Result<Arc<AtomicBool>> {
+    let asked = Arc::default();
+    flag::register(SIGUSR1, Arc::clone(&asked))?;
+    Ok(asked)
 }
 
 /// The signals that this process ignores, as a mask with SIGHUP in bit 0; 0 without `/proc`.

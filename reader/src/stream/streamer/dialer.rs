@@ -14,10 +14,14 @@ use super::backoff::{Backoff, Ended};
 use crate::stream::address::Address;
 use crate::stream::connection::{Connection, Introduction, Refusal};
 use crate::stream::credentials::Credentials;
+use crate::stream::expiry::ExpiryWarnings;
 use crate::stream::wire::Wire;
 
 /// How often the same reason for failing is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// How often the certificate is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// How the collector is reached.
 pub(super) struct Dialer {
@@ -32,6 +36,9 @@ pub(super) struct Dialer {
     reported: Option<Report>,
     /// Why certificates could not be read again.
     unread: Option<String>,
+    warnings: ExpiryWarnings,
+    /// When the certificate is read again also while there is a connection.
+    look_at: Instant,
 }
 
 /// Why the last attempts failed, and when the user was told.
@@ -57,6 +64,8 @@ impl Dialer {
             next_at: Instant::now(),
             reported: None,
             unread: None,
+            warnings: ExpiryWarnings::default(),
+            look_at: Instant::now(),
         }
     }
 
@@ -120,6 +129,23 @@ impl Dialer {
                 }
             }
         }
+    }
+
+    /// When our certificate ends, in seconds since 1970.
+    pub(super) fn certificate_until(&self) -> Option<u64> {
+        let expiry = self.credentials.as_ref()?.expiry()?;
+        Some(expiry.timestamp())
+    }
+
+    /// Looks now and then whether the certificate was renewed, and warns of its end.
+    pub(super) fn look_at_certificate(&mut self, notices: &mut Vec<String>) {
+        if self.credentials.is_none() || Instant::now() < self.look_at {
+            return;
+        }
+        self.look_at = Instant::now() + LOOK_EVERY;
+        self.renew(notices);
+        let expiry = self.credentials.as_ref().and_then(Credentials::expiry);
+        notices.extend(self.warnings.due(expiry));
     }
 
     fn begin(&mut self, notices: &mut Vec<String>) {

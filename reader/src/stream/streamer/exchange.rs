@@ -49,7 +49,8 @@ impl Streamer {
             self.done.pages += passed.pages;
             // In other stages no pass was made, and the figure would be that of an earlier one.
             let session = self.sessions.get(index);
-            let streaming = session.filter(|session| session.stage == Stage::Streaming);
+            let streams = |s: &&StreamedSession| s.stage == Stage::Streaming && !s.is_held();
+            let streaming = session.filter(streams);
             let drain = streaming.and_then(StreamedSession::drain);
             let fullest = drain.map(|drain| drain.fullest());
             self.pace.saw(fullest.unwrap_or_default());
@@ -91,6 +92,7 @@ impl Streamer {
             in_flight: &mut self.link.in_flight,
             batch: &mut self.batch,
             packer: &mut self.packer,
+            rate: &mut self.rate,
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
@@ -182,6 +184,7 @@ impl Streamer {
             self.notices.push(error.to_string());
         }
         self.done.sessions_done += 1;
+        self.done.uploads += session.uploads;
         if let Some(drain) = session.drain() {
             let skipped = drain.pages_skipped();
             self.done.lost = self.done.lost.saturating_add(drain.lost());
@@ -236,6 +239,7 @@ impl Streamer {
         }
         let Some(mut session) = refused.into_session() else {
             self.done.sessions_done += 1;
+            self.done.sessions_refused += 1;
             return;
         };
         let is_first = session.uuid() == Uuid(session.header().session);
@@ -244,6 +248,7 @@ impl Streamer {
             self.follow(session);
         } else {
             self.done.sessions_done += 1;
+            self.done.sessions_refused += 1;
             let path = session.path().display();
             self.notices
                 .push(format!("{path}: refused again, it is not streamed"));

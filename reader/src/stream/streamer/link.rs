@@ -68,6 +68,16 @@ impl CollectorLink {
         is_away.then(|| self.away_since.elapsed())
     }
 
+    /// When our certificate ends, in seconds since 1970.
+    pub(super) fn certificate_until(&self) -> Option<u64> {
+        self.dialer.certificate_until()
+    }
+
+    /// Looks now and then at our certificate.
+    pub(super) fn look_at_certificate(&mut self, notices: &mut Vec<String>) {
+        self.dialer.look_at_certificate(notices);
+    }
+
     /// Bytes sent on this connection.
     pub(super) fn sent(&self) -> u64 {
         self.connection.as_ref().map_or(0, Connection::sent)

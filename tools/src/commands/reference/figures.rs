@@ -1,6 +1,7 @@
 //! The page of figures, which monitoring reads.
 
 use ringmark_collector::Figures;
+use ringmark_reader::stream::StreamFigures;
 
 use super::markdown::{cell, code, table};
 
@@ -14,17 +15,33 @@ each of its keys. `ringmark reference figures` writes this page from the code th
 
 ";
 
-/// The page, from the lines `# HELP NAME TEXT` and `# TYPE NAME KIND` that are served.
+const STREAMER: &str = "
+Figures of a host have the label `host`, refusals the label `reason`.
+
+## The streamer
+
+`ringmark stream --metrics-file FILE` writes these every 10 s. The textfile collector of node_exporter reads files whose names
+end in `.prom`.
+
+";
+
+/// The page.
 pub(super) fn page() -> String {
-    let served = Figures::default().text();
-    let after = |start: &'static str| served.lines().filter_map(move |l| l.strip_prefix(start));
+    let streamer = StreamFigures {
+        certificate_until: Some(0),
+        ..StreamFigures::default()
+    };
+    let collector = rows(&Figures::default().text());
+    format!("{START}{collector}{STREAMER}{}", rows(&streamer.text()))
+}
+
+/// The table of the lines `# HELP NAME TEXT` and `# TYPE NAME KIND` in a text.
+fn rows(text: &str) -> String {
+    let after = |start: &'static str| text.lines().filter_map(move |l| l.strip_prefix(start));
     let kinds = after("# TYPE ").filter_map(|line| line.split_once(' '));
     let rows = after("# HELP ").zip(kinds).filter_map(|(help, (_, kind))| {
         let (name, text) = help.split_once(' ')?;
         Some([code(name), kind.to_owned(), cell(text)])
     });
-    format!(
-        "{START}{}\nFigures of a host have the label `host`, refusals the label `reason`.\n",
-        table(["figure", "kind", "meaning"], rows)
-    )
+    table(["figure", "kind", "meaning"], rows)
 }
