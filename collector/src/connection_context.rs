@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
 use crate::block_memory::BlockMemory;
+use crate::deny_rule::DenyRule;
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
 use crate::store::Store;
@@ -32,24 +33,26 @@ pub(crate) struct ConnectionContext {
 pub(crate) struct AdmissionRules {
     /// The token that streamers without TLS must show; `None`: they need none.
     pub(crate) token: Option<Vec<u8>>,
-    /// Hosts that may not come, in lower case.
-    pub(crate) denied: BTreeSet<String>,
+    /// Hosts that may not come, and certificates that are not accepted any more.
+    pub(crate) denied: BTreeSet<DenyRule>,
 }
 
 impl AdmissionRules {
-    /// The rules with this token and these denied hosts.
-    pub(crate) fn new(token: Option<String>, denied: &[String]) -> Arc<Self> {
+    /// The rules with this token, and who is denied.
+    pub(crate) fn new(token: Option<String>, denied: &[DenyRule]) -> Arc<Self> {
         Arc::new(Self {
             token: token.map(String::into_bytes),
-            denied: denied
-                .iter()
-                .map(|host| host.to_ascii_lowercase())
-                .collect(),
+            denied: denied.iter().cloned().collect(),
         })
     }
 
     /// Whether a host may not come.
     pub(crate) fn is_denied(&self, host: &str) -> bool {
-        self.denied.contains(&host.to_ascii_lowercase())
+        self.denied.contains(&DenyRule::host(host))
+    }
+
+    /// Whether the certificate of this serial number is not accepted any more.
+    pub(crate) fn is_revoked(&self, serial: &str) -> bool {
+        self.denied.contains(&DenyRule::Serial(serial.to_owned()))
     }
 }

@@ -22,6 +22,7 @@ pub mod certs;
 mod clock;
 mod connection_context;
 mod connection_end;
+mod deny_rule;
 mod disk_calls;
 mod figures;
 mod host_clock;
@@ -45,6 +46,7 @@ pub mod store;
 mod unix_socket;
 mod unproved;
 
+pub use deny_rule::{BadRule, DenyRule};
 pub use figures::Figures;
 pub use host_shares::HostLimits;
 pub use notice::{Notice, Origin, Severity};

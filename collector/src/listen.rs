@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
-use ringmark_reader::stream::{Address, explain, hosts_of};
+use ringmark_reader::stream::{Address, PeerCertificate, explain};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use tokio_rustls::rustls;
 use crate::connection_end::ConnectionEnd;
 use crate::messages;
 use crate::notice::Origin;
-use crate::settings::SharedAcceptor;
+use crate::settings::SharedCredentials;
 use crate::unix_socket::NamedSocket;
 
 /// How long the collector reads what a refused peer still sends. Closing at once would reset the
@@ -34,7 +34,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 /// A listening socket.
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    Tls(TcpListener, SharedAcceptor),
+    Tls(TcpListener, SharedCredentials),
     Unix(NamedSocket),
 }
 
@@ -43,13 +43,16 @@ impl Listener {
     ///
     /// # Errors
     /// The system refuses it, or it needs a certificate and there is none.
-    pub(crate) async fn bind(address: &Address, acceptor: &SharedAcceptor) -> io::Result<Self> {
+    pub(crate) async fn bind(
+        address: &Address,
+        credentials: &SharedCredentials,
+    ) -> io::Result<Self> {
         match address {
             Address::Tcp(place) => Ok(Self::Tcp(TcpListener::bind(place).await?)),
             Address::Tls(place) => {
-                let _ = of(acceptor)?;
+                let _ = acceptor(credentials)?;
                 let listener = TcpListener::bind(place).await?;
-                Ok(Self::Tls(listener, acceptor.clone()))
+                Ok(Self::Tls(listener, credentials.clone()))
             }
             Address::Unix(path) => Ok(Self::Unix(NamedSocket::bind(path).await?)),
         }
@@ -72,10 +75,10 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok(Accepted::over_ip(Incoming::Tcp(stream), from))
             }
-            Self::Tls(listener, acceptor) => {
+            Self::Tls(listener, credentials) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                let incoming = Incoming::Tls(stream, of(acceptor)?);
+                let incoming = Incoming::Tls(stream, acceptor(credentials)?);
                 Ok(Accepted::over_ip(incoming, from))
             }
             Self::Unix(socket) => Ok(Accepted {
@@ -87,11 +90,11 @@ impl Listener {
     }
 }
 
-/// The acceptor as it is now.
-fn of(acceptor: &SharedAcceptor) -> io::Result<TlsAcceptor> {
+/// What does a handshake that begins now.
+fn acceptor(credentials: &SharedCredentials) -> io::Result<TlsAcceptor> {
     let text = "tls:// needs a CA, a certificate and its key";
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, text);
-    acceptor.now().ok_or_else(missing)
+    credentials.acceptor().ok_or_else(missing)
 }
 
 /// A connection that was accepted.
@@ -138,8 +141,8 @@ pub(crate) struct AcceptedStream {
 /// What a connection proves before the greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PeerProof {
-    /// The hosts in the peer's certificate.
-    Certificate(Vec<String>),
+    /// A certificate of the CA.
+    Certificate(PeerCertificate),
     /// The peer is a process of this machine that may open the socket.
     Local,
     /// Nothing: anyone may have made it.
@@ -193,11 +196,11 @@ async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, 
     match acceptor.accept(tcp).into_fallible().await {
         Ok(tls) => {
             let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
-            let hosts = hosts_of(chain);
+            let certificate = PeerCertificate::of(chain);
             let bytes = Box::new(tls);
             Ok(AcceptedStream {
                 bytes,
-                peer: PeerProof::Certificate(hosts),
+                peer: PeerProof::Certificate(certificate),
             })
         }
         Err((error, tcp)) => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ringmark_reader::stream::{Address, Credentials};
 
+use crate::deny_rule::DenyRule;
 use crate::host_shares::HostLimits;
 use crate::store::StoreOptions;
 
@@ -18,8 +19,8 @@ pub struct CollectorOptions {
     pub credentials: Option<Credentials>,
     /// The token that streamers without TLS must show; `None`: they need none.
     pub token: Option<String>,
-    /// Hosts that may not come, whatever they prove.
-    pub denied: Vec<String>,
+    /// Who may not come, whatever they prove.
+    pub denied: Vec<DenyRule>,
     /// How long a TLS handshake may take.
     pub handshake_within: Duration,
     /// Most connections of proved hosts at a time. A quarter as many more may be proving theirs.

@@ -10,6 +10,7 @@
 
 mod acks;
 mod connection;
+mod proof;
 mod sessions;
 
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES, refusal};
-use subtle::ConstantTimeEq;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant as TokioInstant, sleep_until};
@@ -27,10 +27,9 @@ use crate::clock::now_ns;
 use crate::connection_context::{AdmissionRules, ConnectionContext};
 use crate::connection_end::{ConnectionEnd, Refusal};
 use crate::figures::Figures;
-use crate::host_name::{NameTooLong, fits, short};
 use crate::hosts::{Presence, Proof};
 use crate::listen::{AcceptedStream, PeerProof};
-use crate::messages::{self, Introduction};
+use crate::messages;
 use crate::store::{SharedSession, SyncMode, make_durable};
 use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
@@ -38,27 +37,6 @@ use sessions::{Sessions, is_stored};
 
 /// How long a sync waits for more bytes: one sync for many blocks costs as much as for one.
 const ACK_AFTER: Duration = Duration::from_millis(1);
-
-/// Why a streamer may not speak for the host that it names.
-#[derive(Debug, thiserror::Error)]
-enum Denied {
-    #[error(transparent)]
-    Name(#[from] NameTooLong),
-    #[error("the certificate is for host {}, the streamer says it is {}", proved.join(", "), short(named))]
-    OtherHost { proved: Vec<String>, named: String },
-    #[error("a token is wanted (--token-file)")]
-    NoToken,
-    #[error("the token is not ours")]
-    OtherToken,
-    #[error("host {} is denied (--deny)", short(host))]
-    Listed { host: String },
-}
-
-impl From<Denied> for ConnectionEnd {
-    fn from(denied: Denied) -> Self {
-        Self::refused(refusal::DENIED, denied)
-    }
-}
 
 /// A place among the connections.
 struct Admission {
@@ -85,16 +63,6 @@ pub(crate) struct Peer {
     room: watch::Receiver<bool>,
     /// Who may come.
     rules: watch::Receiver<Arc<AdmissionRules>>,
-}
-
-/// Refuses a host that may not come.
-fn check_denied(rules: &AdmissionRules, host: &str) -> Result<(), Denied> {
-    match rules.is_denied(host) {
-        true => Err(Denied::Listed {
-            host: host.to_owned(),
-        }),
-        false => Ok(()),
-    }
 }
 
 impl Peer {
@@ -167,34 +135,12 @@ impl Peer {
             let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
             return Err(ConnectionEnd::refused(refusal::VERSION, text));
         }
-        self.host = self.prove(&hello)?;
+        let rules = self.rules.borrow_and_update().clone();
+        self.host = proof::prove(&self.proof, &rules, &hello)?;
         self.admit()?;
         let credit = self.acks.give_credit(*self.room.borrow_and_update());
         let welcome = messages::welcome(self.context.store.id(), now_ns(), credit);
         self.connection.say(&welcome).await
-    }
-
-    /// The host that the streamer may speak for: the one it names, if its certificate proves that
-    /// host, or without TLS if its token is right.
-    fn prove(&mut self, hello: &Introduction) -> Result<String, Denied> {
-        let named = &hello.host;
-        fits("host", named)?;
-        let rules = self.rules.borrow_and_update().clone();
-        check_denied(&rules, named)?;
-        if let PeerProof::Certificate(proved) = &self.proof {
-            // The certificate's spelling counts: it names the directory in the store.
-            let proof = proved.iter().find(|name| name.eq_ignore_ascii_case(named));
-            return proof.cloned().ok_or_else(|| Denied::OtherHost {
-                proved: proved.clone(),
-                named: named.clone(),
-            });
-        }
-        match &rules.token {
-            Some(_) if hello.token.is_empty() => Err(Denied::NoToken),
-            // Compared in constant time: how much of a guess was right must not show.
-            Some(token) if !bool::from(token.ct_eq(&hello.token)) => Err(Denied::OtherToken),
-            _ => Ok(named.clone()),
-        }
     }
 
     /// Gives the connection a place among all connections and those of its host.
@@ -232,6 +178,7 @@ impl Peer {
             if heard_at.elapsed() >= SILENT {
                 return Err(ConnectionEnd::Gone);
             }
+            proof::check_validity(&self.proof)?;
             let ping_at = self.connection.ping_if_due().await?;
             if *draining.borrow_and_update() && !sent_drain {
                 sent_drain = true;
@@ -252,7 +199,8 @@ impl Peer {
                 }
                 _ = draining.changed(), if !sent_drain => {}
                 _ = self.rules.changed() => {
-                    check_denied(&self.rules.borrow_and_update().clone(), &self.host)?;
+                    let rules = self.rules.borrow_and_update().clone();
+                    proof::check_denied(&self.proof, &rules, &self.host)?;
                 }
             }
         }

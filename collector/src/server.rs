@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
-use ringmark_reader::stream::Address;
+use ringmark_reader::stream::{Address, ExpiryWarnings};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
@@ -21,7 +21,7 @@ use crate::metrics::MetricsServer;
 use crate::notice::Notice;
 use crate::options::CollectorOptions;
 use crate::peer::Peer;
-use crate::settings::{CollectorSettings, SharedAcceptor, acceptor_of};
+use crate::settings::{CollectorSettings, SharedCredentials};
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::unproved::{Place, Unproved};
 
@@ -31,6 +31,8 @@ const TIDY_EVERY_MAX: Duration = Duration::from_secs(10);
 const TIDY_EVERY_MIN: Duration = Duration::from_millis(100);
 /// How often the collector looks whether the store has room.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the collector looks when its certificate ends.
+const LOOK_AT_EXPIRY_EVERY: Duration = Duration::from_secs(60);
 /// Least memory for large blocks, in bytes: two of the largest fit.
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
@@ -89,10 +91,10 @@ impl Collector {
         store.send_notices_to(notices.clone());
         pass_on_notices(&store, &notices);
         let fixed = options.clone();
-        let acceptor = SharedAcceptor::new(acceptor_of(options.credentials.as_ref()));
+        let credentials = SharedCredentials::new(options.credentials.clone());
         let mut listeners = Vec::new();
         for address in &options.listen {
-            let bound = Listener::bind(address, &acceptor).await;
+            let bound = Listener::bind(address, &credentials).await;
             listeners.push(bound.map_err(listen_at(address))?);
         }
         let metrics = match &options.metrics {
@@ -121,7 +123,7 @@ impl Collector {
             listeners,
             metrics,
             unproved: Unproved::new(unproved, figures),
-            settings: CollectorSettings::new(context.clone(), acceptor, fixed),
+            settings: CollectorSettings::new(context.clone(), credentials, fixed),
             context,
             drain,
             most: options.connections as u32,
@@ -181,6 +183,10 @@ impl Collector {
         )));
         tasks.push(tokio::spawn(look_for_room(
             self.context.clone(),
+            self.notices.clone(),
+        )));
+        tasks.push(tokio::spawn(warn_of_expiry(
+            self.settings.clone(),
             self.notices.clone(),
         )));
         stop.await;
@@ -327,6 +333,18 @@ async fn look_for_room(context: Arc<ConnectionContext>, notices: mpsc::Unbounded
         if let Ok(Some(notice)) = tokio::task::spawn_blocking(look).await {
             let _ = notices.send(Notice::info(notice));
         }
+    }
+}
+
+/// Warns again and again, before the certificate ends.
+async fn warn_of_expiry(settings: CollectorSettings, notices: mpsc::UnboundedSender<Notice>) {
+    let mut warnings = ExpiryWarnings::default();
+    loop {
+        if let Some(warning) = warnings.due(settings.expiry()) {
+            let text = format!("{warning}; renew it, then send SIGHUP");
+            let _ = notices.send(Notice::warning(text));
+        }
+        tokio::time::sleep(LOOK_AT_EXPIRY_EVERY).await;
     }
 }
 

@@ -3,43 +3,45 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringmark_reader::stream::Credentials;
+use ringmark_reader::stream::{Credentials, Expiry};
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection_context::{AdmissionRules, ConnectionContext};
+use crate::figures::Figures;
 use crate::mutex::lock;
 use crate::options::CollectorOptions;
 
-/// What does the handshakes of all listeners.
+/// The credentials of all listeners.
 #[derive(Clone, Default)]
-pub(crate) struct SharedAcceptor(Arc<Mutex<Option<TlsAcceptor>>>);
+pub(crate) struct SharedCredentials(Arc<Mutex<Option<Credentials>>>);
 
-impl SharedAcceptor {
-    /// One with this certificate; `None`: there is none.
-    pub(crate) fn new(acceptor: Option<TlsAcceptor>) -> Self {
-        Self(Arc::new(Mutex::new(acceptor)))
+impl SharedCredentials {
+    /// `None`: there are none.
+    pub(crate) fn new(credentials: Option<Credentials>) -> Self {
+        Self(Arc::new(Mutex::new(credentials)))
     }
 
-    /// The one for a handshake that begins now.
-    pub(crate) fn now(&self) -> Option<TlsAcceptor> {
-        lock(&self.0).clone()
+    /// What does a handshake that begins now.
+    pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
+        let credentials = lock(&self.0);
+        Some(credentials.as_ref()?.as_collector().into())
     }
 
-    fn replace(&self, acceptor: Option<TlsAcceptor>) {
-        *lock(&self.0) = acceptor;
+    /// When the certificate ends.
+    pub(crate) fn expiry(&self) -> Option<Expiry> {
+        lock(&self.0).as_ref()?.expiry()
     }
-}
 
-/// What does handshakes with these credentials.
-pub(crate) fn acceptor_of(credentials: Option<&Credentials>) -> Option<TlsAcceptor> {
-    credentials.map(|credentials| credentials.as_collector().into())
+    fn replace(&self, credentials: Option<Credentials>) {
+        *lock(&self.0) = credentials;
+    }
 }
 
 /// Changes a collector that runs.
 #[derive(Clone)]
 pub struct CollectorSettings {
     context: Arc<ConnectionContext>,
-    acceptor: SharedAcceptor,
+    credentials: SharedCredentials,
     /// What the collector was started with.
     before: Arc<CollectorOptions>,
 }
@@ -52,15 +54,28 @@ pub struct NeedsRestart(&'static str);
 impl CollectorSettings {
     pub(crate) fn new(
         context: Arc<ConnectionContext>,
-        acceptor: SharedAcceptor,
+        credentials: SharedCredentials,
         before: CollectorOptions,
     ) -> Self {
         let before = Arc::new(before);
-        Self {
+        let settings = Self {
             context,
-            acceptor,
+            credentials,
             before,
-        }
+        };
+        settings.show_expiry();
+        settings
+    }
+
+    /// When the certificate ends now.
+    pub(crate) fn expiry(&self) -> Option<Expiry> {
+        self.credentials.expiry()
+    }
+
+    fn show_expiry(&self) {
+        let until = self.expiry().map_or(0, |expiry| expiry.timestamp());
+        let figures = &self.context.figures;
+        Figures::set(&figures.certificate_expiry_timestamp_seconds, until);
     }
 
     /// Takes over what can change: certificates, token, denied hosts, what is kept, and the limits of
@@ -72,8 +87,8 @@ impl CollectorSettings {
         if let Some(option) = first_difference(&self.before, &options) {
             return Err(NeedsRestart(option));
         }
-        self.acceptor
-            .replace(acceptor_of(options.credentials.as_ref()));
+        self.credentials.replace(options.credentials);
+        self.show_expiry();
         let rules = AdmissionRules::new(options.token, &options.denied);
         let _ = self.context.admission.send_replace(rules);
         self.context.store.keep(options.store.retention);
@@ -108,6 +123,7 @@ mod tests {
     use ringmark_reader::stream::Address;
 
     use super::*;
+    use crate::deny_rule::DenyRule;
     use crate::host_shares::HostLimits;
     use crate::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
 
@@ -137,7 +153,7 @@ mod tests {
     #[test]
     fn what_needs_a_restart_is_named() {
         let (before, mut now) = (options(), options());
-        now.denied.push("web-1".to_owned());
+        now.denied.push(DenyRule::host("web-1"));
         now.store.retention.bytes = Some(7);
         now.hosts.connections = 9;
         assert_eq!(first_difference(&before, &now), None);

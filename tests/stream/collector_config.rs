@@ -4,16 +4,18 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ringmark_collector::certs::{self, Validity};
 use ringmark_format::Uuid;
-use ringmark_reader::stream::Credentials;
+use ringmark_reader::stream::{Credentials, PeerCertificate};
 use ringmark_tests::ca::{Ca, load};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
 use ringmark_tests::{Running, binary, run, wait_until};
 use rustix::process::Signal;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
@@ -177,6 +179,68 @@ fn certificates_and_denied_hosts_change_under_load() {
         assert!(told.contains("host web-3 is denied"), "{told}");
         assert_eq!(peer.durable, peer.sent, "nothing was lost");
     });
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(SOON).expect_code(0);
+}
+
+/// The serial number of a certificate.
+fn serial(cert: &Path) -> String {
+    let der = CertificateDer::from_pem_file(cert).unwrap();
+    PeerCertificate::of(&[der]).serial
+}
+
+#[test]
+fn a_stolen_certificate_is_refused_and_its_host_is_not() {
+    let scene = Scene::new("config-serial");
+    let ca = Ca::new(scene.fixture.path("ca"));
+    let of = |name: &str| load(&ca.dir.join("hosts").join(name), &ca.dir.join("ca.pem"));
+    let (its, stolen) = (ca.dir.join("hosts/web-1"), ca.dir.join("hosts/stolen"));
+    fs::rename(&its, &stolen).unwrap();
+    let _ = certs::host(&ca.dir, "web-1", Validity::days(2)).unwrap();
+    scene.write("");
+    let collector = scene.start(&ca.dir.join("collector"));
+    runtime().block_on(async {
+        let mut thief = scene.connect(&of("stolen"), "web-1").await.unwrap();
+        let mut peer = scene.connect(&of("web-1"), "web-1").await.unwrap();
+        peer.announce(Uuid([1; 16])).await.unwrap();
+        stream(&mut peer, 0..5).await;
+        let number = serial(&stolen.join("cert.pem"));
+        scene.write(&format!("deny = ['serial:{}']", number.to_uppercase()));
+        collector.signal(Signal::HUP).unwrap();
+        scene.wait_to_hear("options and certificates were read again");
+        let told = timeout(SOON, thief.end()).await.unwrap();
+        assert!(told.contains("the certificate is denied"), "{told}");
+        assert!(scene.connect(&of("stolen"), "web-1").await.is_err());
+        stream(&mut peer, 5..10).await;
+        assert_eq!(peer.durable, peer.sent);
+    });
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(SOON).expect_code(0);
+}
+
+#[test]
+fn a_connection_ends_with_its_certificate() {
+    let scene = Scene::new("config-ends");
+    let ca = Ca::new(scene.fixture.path("ca"));
+    scene.write("");
+    let collector = scene.start(&ca.dir.join("collector"));
+    let told = runtime().block_on(async {
+        // On a loaded machine the first ones may end before they are used.
+        for seconds in [3, 12, 48] {
+            let (host, now) = (format!("short-{seconds}"), SystemTime::now());
+            let validity = Validity {
+                from: now - Duration::from_secs(3600),
+                until: now + Duration::from_secs(seconds),
+            };
+            let at = certs::host(&ca.dir, &host, validity).unwrap();
+            let credentials = load(&at, &ca.dir.join("ca.pem"));
+            if let Ok(mut peer) = scene.connect(&credentials, &host).await {
+                return timeout(SOON, peer.end()).await.unwrap();
+            }
+        }
+        panic!("no connection in time");
+    });
+    assert!(told.contains("the certificate has ended"), "{told}");
     collector.signal(Signal::TERM).unwrap();
     let _ = collector.finish(SOON).expect_code(0);
 }

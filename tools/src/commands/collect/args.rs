@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{CollectorOptions, HostLimits};
+use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
 use ringmark_reader::stream::Address;
 
 use crate::options::credentials::CredentialOptions;
@@ -59,9 +59,10 @@ pub(crate) struct Args {
     /// Check the options and the files that they name, then end
     #[arg(long)]
     pub(super) check: bool,
-    /// Refuse HOST, also with a valid certificate; may be given several times
+    /// Refuse HOST, also with a valid certificate, or 'serial:NUMBER', the certificate of this serial
+    /// number; may be given several times
     #[arg(long, value_name = "HOST")]
-    pub(super) deny: Vec<String>,
+    pub(super) deny: Vec<DenyRule>,
     /// Make DIR a store although it holds other files, which stay
     #[arg(long)]
     pub(super) init: bool,
