@@ -10,13 +10,14 @@
 //! they were moved to disk ([`to_spill`]), or they were found on disk already when the session was
 //! met.
 //!
-//! The pages of a session in overwrite mode may wait for a trigger ([`hold`]). Then it is announced
+//! The pages of a session in overwrite mode may wait for a trigger ([`upload`]). Then it is announced
 //! once something happened, sent with its open pages, and waits again.
 
 mod hold;
 mod mapped;
 mod pass;
 mod to_spill;
+mod upload;
 
 use std::collections::BTreeMap;
 use std::path::Path;

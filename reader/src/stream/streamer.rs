@@ -14,6 +14,7 @@ mod finish;
 mod link;
 mod schedule;
 mod triggers;
+mod uploads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,6 +40,7 @@ use disk::Disk;
 use link::CollectorLink;
 use schedule::{Scan, Schedule};
 use triggers::TriggerWatch;
+pub use triggers::Upload;
 
 /// How long to wait for a collector that gave too little credit.
 const STALLED_WAIT: Duration = Duration::from_millis(2);
@@ -71,17 +73,6 @@ pub struct StreamOptions {
     pub upload: Upload,
     /// Most bytes sent in a second; `None`: as fast as the collector takes them.
     pub bytes_per_second: Option<u64>,
-}
-
-/// When the pages of sessions in overwrite mode are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Upload {
-    /// As they come.
-    #[default]
-    Always,
-    /// What the rings hold, after a process ended badly, when a trigger of its function tracer wants
-    /// a snapshot, and after [`Streamer::upload`].
-    OnTrigger,
 }
 
 /// Streams sessions to a collector.
@@ -207,18 +198,6 @@ impl Streamer {
         let away = self.link.away().unwrap_or_default();
         let in_flight = self.link.in_flight.age(session.uuid);
         in_flight.max(spilled).max(away)
-    }
-
-    /// Sends what the rings of all sessions in overwrite mode hold now, where these wait for a
-    /// trigger ([`Upload::OnTrigger`]).
-    pub fn upload(&mut self) {
-        let uploads = self.sessions.iter_mut().map(StreamedSession::upload);
-        let sessions = match uploads.filter(|uploads| *uploads).count() {
-            1 => "1 session".to_owned(),
-            count => format!("{count} sessions"),
-        };
-        self.notices
-            .push(format!("{sessions}: what the rings hold is sent"));
     }
 
     /// Notices for the user since the last call.

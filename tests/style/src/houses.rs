@@ -245,6 +245,7 @@ pub const FLOORS: &[House<'_>] = &[
             "incoming_block",
             "unix_socket",
             "certs",
+            "deny_rule",
             "store",
             "options",
             "messages",

@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Stream programs to a collector while they run
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all|--tag KEY=VALUE|--service NAME|--cgroup PATH>"
+    override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all|--service NAME|...>"
 )]
 #[command(after_help = "\
 The program gets a page for new events only when the collector has it for good.
@@ -40,9 +40,9 @@ While the collector is away or slow, pages wait in their rings, and with
 stream' if this one is killed. Like rings, they do not outlive a power loss.
 What neither can hold is counted as lost.
 
-With --on-trigger sessions in overwrite mode stay in their rings. What is there
-is sent when their process ended in any way but status 0, when a trigger of
-'ringmark trace trigger' wants a snapshot, and when this command gets SIGUSR1.
+With --on-trigger sessions in overwrite mode stay in their rings. They are sent
+when their process ended in any way but status 0, or a snapshot is wanted by
+'ringmark trace trigger'. SIGUSR1 to this command sends all of them.
 
 Ctrl-C once sends what is there and ends, twice ends now.
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 use ringmark_format::tracer_text::{AnswerLine, Request, Verb};
 
-use super::{Streamer, Upload};
 use crate::error::{ReaderError, io_at};
 use crate::sessions::control;
 use crate::sessions::session::{Access, Session};
@@ -19,6 +18,17 @@ use crate::stream::streamed_session::StreamedSession;
 const ASK_EVERY: Duration = Duration::from_millis(250);
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_millis(200);
+
+/// When the pages of sessions in overwrite mode are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Upload {
+    /// As they come.
+    #[default]
+    Always,
+    /// What the rings hold, after a process ended badly, when a trigger of its function tracer wants
+    /// a snapshot, and after a request of the user.
+    OnTrigger,
+}
 
 /// The thread that asks. It ends after this is dropped.
 pub(super) struct TriggerWatch {
@@ -57,42 +67,14 @@ impl TriggerWatch {
         if drain.session().header().mailbox_offset != 0 {
             let ring_file = drain.session().path().to_owned();
             let uuid = session.uuid;
-            // A thread that is gone asks nobody: the other triggers are left.
+            // Without that thread the other triggers are left.
             let _ = self.watched.send(Watched { uuid, ring_file });
         }
     }
-}
 
-impl Streamer {
-    /// Sends what is in the rings of the processes whose triggers wanted that.
-    pub(super) fn hear_triggers(&mut self) {
-        let wanted = self.triggers.iter().flat_map(|t| t.wanted.try_iter());
-        for uuid in wanted.collect::<Vec<_>>() {
-            self.upload_process_of(uuid);
-        }
-    }
-
-    /// Sends what is in the rings of all sessions of this one's process.
-    fn upload_process_of(&mut self, uuid: Uuid) {
-        let header = |s: &StreamedSession| Some(*s.drain()?.session().header());
-        let Some(its) = self
-            .sessions
-            .iter()
-            .find(|s| s.uuid == uuid)
-            .and_then(header)
-        else {
-            return;
-        };
-        let is_its = |s: &StreamedSession| {
-            s.uuid == uuid
-                || its.process().is_some() && header(s).and_then(|h| h.process()) == its.process()
-        };
-        let sessions = self.sessions.iter_mut().filter(|s| is_its(s));
-        if sessions.map(StreamedSession::upload).filter(|u| *u).count() > 0 {
-            let pid = its.pid;
-            self.notices
-                .push(format!("pid {pid}: a trigger: what the rings hold is sent"));
-        }
+    /// The sessions whose triggers wanted a snapshot since the last call.
+    pub(super) fn take_wanted(&self) -> Vec<Uuid> {
+        self.wanted.try_iter().collect()
     }
 }
 
