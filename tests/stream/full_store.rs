@@ -3,17 +3,19 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use ringmark_reader::Selection;
-use ringmark_reader::stream::{Address, StreamFigures};
+use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamOptions};
+use ringmark_reader::{Access, Selection, Session};
+use ringmark_ring::consumer_lease::AllLease;
 use ringmark_tests::collecting::{
     segments, served_figure, stream_options, stream_with, wait_for_listener,
 };
 use ringmark_tests::delivery::Delivery;
-use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, is_long, require_namespaces, run, wait_until};
 
@@ -94,16 +96,21 @@ impl Scene {
     }
 
     fn stream(&self, number: usize, ring_file: PathBuf) -> JoinHandle<StreamFigures> {
+        let options = self.options(number, ring_file);
+        thread::spawn(move || stream_with(options))
+    }
+
+    fn options(&self, number: usize, ring_file: PathBuf) -> StreamOptions {
         let to = Address::Unix(self.socket.clone());
         let mut options = stream_options(Selection::Path(ring_file), to);
         options.introduction.host = format!("host-{number}");
         options.retry = Duration::from_millis(100);
-        thread::spawn(move || stream_with(options))
+        options
     }
 }
 
 /// Each ring's events are there or counted, whatever session they are of.
-fn expect_all(store: &std::path::Path, sessions: usize) {
+fn expect_all(store: &Path, sessions: usize) {
     let dump = decode(&segments(store));
     assert_eq!((dump.conflicts, dump.damage.len()), (0, 0));
     let account = Delivery::of(&dump);
@@ -128,7 +135,15 @@ fn a_full_store_is_waited_for() {
         false => (6, 2, Duration::from_secs(4)),
     };
     let scene = Scene::start(size);
+    // Programs that start remove what is not awaited.
+    let mut private = fs::DirBuilder::new();
+    private
+        .mode(0o700)
+        .create(scene.fixture.sessions())
+        .unwrap();
+    let lease = AllLease::take(&scene.fixture.sessions()).unwrap();
     let mut files = scene.sessions(count);
+    drop(lease);
     let late = files.split_off(count / 2);
     let mut streaming = Vec::new();
     for file in files {
@@ -167,5 +182,56 @@ fn a_full_store_is_waited_for() {
     assert_eq!(connections, count as u64, "none came again");
     assert!(sent * 10 <= stored * 11, "{sent} sent for {stored} stored");
     expect_all(&store, count);
+    drop(scene.collector.kill().unwrap());
+}
+
+/// Pages of a session's first ring that were written and not released.
+fn held(ring_file: &Path) -> u64 {
+    let session = Session::open(ring_file, Access::Observe).unwrap();
+    let slot = session.ring().slot(0).unwrap();
+    slot.produced() - slot.consumed()
+}
+
+#[test]
+fn a_spill_takes_what_a_full_store_does_not() {
+    /// Events of about 1 KB that are let through at a time, less than a third of the ring.
+    const STEP: u64 = 250;
+    const STEPS: u64 = 12;
+    if !require_namespaces(&["unshare", "mount", "nsenter"]) {
+        return;
+    }
+    let scene = Scene::start(2);
+    let counters = Counters::new(scene.fixture.path("counters"));
+    let events = STEP * STEPS;
+    let arguments = format!("1 {events} bulk=1000 gate=1 {}", counters.argument());
+    let ringmark = "mode=discard,ring=1M,page=16K,session=8M";
+    let program = scene.fixture.start(EMIT, ringmark, &arguments);
+    let ring_file = scene.fixture.ring_file();
+    let mut options = scene.options(0, ring_file.clone());
+    options.spill = Some(SpillOptions {
+        directory: scene.fixture.path("spill"),
+        bytes_max: 64 << 20,
+    });
+    let streaming = thread::spawn(move || stream_with(options));
+    for step in 1..STEPS {
+        counters.allow(STEP * step);
+        counters.wait_for_each(1, STEP * step);
+        // A ring that is half full is left to a collector that is slow.
+        wait_until(SOON, "room in the ring", || {
+            (held(&ring_file) <= 40).then_some(())
+        });
+    }
+    assert_eq!(scene.figure("full"), 1);
+    let spilled = fs::read_dir(scene.fixture.path("spill")).unwrap().count();
+    assert!(spilled > 0, "pages wait on disk");
+    scene.make_room(64);
+    counters.go();
+    let _ = program.finish(SOON).expect_code(0);
+    let figures = streaming.join().unwrap();
+    assert_eq!((figures.lost, figures.connections), (0, 1));
+    let dump = decode(&segments(&scene.store()));
+    let account = Delivery::of(&dump);
+    account.expect_no_errors();
+    assert_eq!((account.delivered(), account.lost()), (events, 0));
     drop(scene.collector.kill().unwrap());
 }

@@ -19,6 +19,8 @@ use crate::stream::streamed_session::{PassError, Stage, StreamedSession};
 
 /// How long a collector that will close may take to make durable what it has.
 const PART_WITHIN: Duration = Duration::from_secs(10);
+/// How long a page may be under way before it counts as waiting for a slow collector.
+const LATE: Duration = Duration::from_millis(100);
 
 impl Streamer {
     /// Has the dialer make a connection, if there is none.
@@ -55,8 +57,10 @@ impl Streamer {
             let fullest = drain.map(|drain| drain.fullest());
             self.pace.saw(fullest.unwrap_or_default());
             self.link.is_stalled |= !passed.done;
-            // A collector without room gives no credit, and answers no SESSION.
-            let goes_on = passed.done && !self.is_announced(index);
+            // A collector without room gives no credit, answers no SESSION, and acknowledges nothing:
+            // what is under way then fills the rings.
+            let waits = self.is_announced(index) || self.is_late(index);
+            let goes_on = passed.done && !waits;
             index += usize::from(goes_on || self.spill_pages(index, None));
             self.hear()?;
         }
@@ -73,6 +77,13 @@ impl Streamer {
     fn is_announced(&self, index: usize) -> bool {
         let session = self.sessions.get(index);
         session.is_some_and(|session| session.stage == Stage::Announced)
+    }
+
+    /// Whether what a session sent is not durable after a time that is long for a disk.
+    fn is_late(&self, index: usize) -> bool {
+        let session = self.sessions.get(index);
+        let session = session.filter(|session| session.spill.is_some());
+        session.is_some_and(|session| self.link.in_flight.age(session.uuid) >= LATE)
     }
 
     /// Has a session act on the connection. `None`: its ring file failed, and it was dropped.
