@@ -54,6 +54,14 @@ impl Hosts {
         Presence(host)
     }
 
+    /// Names a host that has not come since the collector started.
+    pub(crate) fn remember(&self, host: &str) {
+        let mut hosts = lock(&self.0);
+        if hosts.len() < HOSTS_MAX {
+            let _ = hosts.entry(safe(host)).or_default();
+        }
+    }
+
     /// All of them in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         type Of = fn(&Host) -> &AtomicU64;
@@ -79,7 +87,7 @@ impl Hosts {
             (
                 "seen_timestamp_seconds",
                 "gauge",
-                "When something came from the host last, in seconds since 1970.",
+                "When something came from the host last, in seconds since 1970; 0: nothing since the collector started.",
                 |h| &h.seen_ns,
             ),
         ];
@@ -155,6 +163,17 @@ mod tests {
         let seen = text.lines().rev().find_map(|line| line.split_once("} "));
         let seen: u64 = seen.unwrap().1.parse().unwrap();
         assert!(now_ns() / NS_PER_S - seen < 100, "{text}");
+    }
+
+    #[test]
+    fn a_host_that_never_comes_is_named() {
+        let hosts = Hosts::default();
+        hosts.remember("web-1");
+        let text = hosts.text();
+        assert!(text.contains("connections{host=\"web-1\"} 0\n"), "{text}");
+        assert!(text.contains("seconds{host=\"web-1\"} 0\n"), "{text}");
+        let _here = hosts.welcome("web-1", Proof::Proved);
+        assert!(hosts.text().contains("connections{host=\"web-1\"} 1\n"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::notice::Notice;
 use crate::options::CollectorOptions;
 use crate::peer::Peer;
 use crate::settings::{CollectorSettings, SharedCredentials};
-use crate::store::{Store, StoreError, StoreOptions};
+use crate::store::{Store, StoreError, StoreOptions, upkeep};
 use crate::unproved::{Place, Unproved};
 
 /// Longest wait between two cares of the store: closing and removing old segments.
@@ -90,6 +90,7 @@ impl Collector {
         let store = Store::open(options.store.clone(), figures.clone())?;
         store.send_notices_to(notices.clone());
         pass_on_notices(&store, &notices);
+        remember_hosts(&options, &figures);
         let fixed = options.clone();
         let credentials = SharedCredentials::new(options.credentials.clone());
         let mut listeners = Vec::new();
@@ -345,6 +346,20 @@ async fn warn_of_expiry(settings: CollectorSettings, notices: mpsc::UnboundedSen
             let _ = notices.send(Notice::warning(text));
         }
         tokio::time::sleep(LOOK_AT_EXPIRY_EVERY).await;
+    }
+}
+
+/// Has the figures name the hosts of the store: one that never comes again is then seen to be missing.
+/// Where strangers may have chosen their names, none is named.
+fn remember_hosts(options: &CollectorOptions, figures: &Figures) {
+    let is_open = |address: &Address| matches!(address, Address::Tcp(_));
+    if options.token.is_none() && options.listen.iter().any(is_open) {
+        return;
+    }
+    // A store that cannot be read says so elsewhere.
+    let stored = upkeep::usage(&options.store.root).map(upkeep::by_host);
+    for host in stored.unwrap_or_default() {
+        figures.hosts.remember(&host.host);
     }
 }
 
