@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use calls::{Program, RETURNS, XRAY, clang};
+use ringmark_tests::collecting::Collecting;
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
 use ringmark_tests::functions::{
@@ -395,6 +396,39 @@ fn a_function_asks_for_a_snapshot() {
         "{told}"
     );
     assert!(calls(&fixture, "", &dump)["work"] > 0);
+}
+
+#[test]
+fn a_function_has_what_is_there_sent_to_a_collector() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-upload");
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
+    let collecting = Collecting::start(&socket, &store);
+    let program = endless(&fixture, "tracer=graph;filter=*");
+    let mut command = tool(&fixture);
+    command.args(["stream", "--all", "--on-trigger", "--to"]);
+    let streamer = Running::start(command.arg(format!("unix://{}", socket.display())));
+    let streamer = streamer.expect("it starts");
+    wait_until_mapped(&streamer, &fixture.ring_file());
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(collecting.figure("pages_total"), 0, "nothing was asked for");
+    let words = format!(
+        "trace trigger begin_part:entry=snapshot -p {}",
+        program.id()
+    );
+    let _ = ringmark(&fixture, &words, &[]).expect_code(0);
+    wait_until(SOON, "pages in the store", || {
+        (collecting.figure("pages_total") > 0).then_some(())
+    });
+    streamer.signal(Signal::TERM).expect("it lives");
+    let told = streamer.finish(SOON).expect_code(0).stderr_text();
+    assert!(
+        told.contains("a trigger: what the rings hold is sent"),
+        "{told}"
+    );
+    assert!(calls(&fixture, "", &store)["work"] > 0);
 }
 
 #[test]
