@@ -414,20 +414,15 @@ fn a_function_has_what_is_there_sent_to_a_collector() {
     wait_until_mapped(&streamer, &fixture.ring_file());
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(collecting.figure("pages_total"), 0, "nothing was asked for");
-    let words = format!(
-        "trace trigger begin_part:entry=snapshot -p {}",
-        program.id()
-    );
+    let pid = program.id();
+    let words = format!("trace trigger begin_part:entry=snapshot -p {pid}");
     let _ = ringmark(&fixture, &words, &[]).expect_code(0);
-    wait_until(SOON, "pages in the store", || {
-        (collecting.figure("pages_total") > 0).then_some(())
-    });
+    let stored = || (collecting.figure("pages_total") > 0).then_some(());
+    wait_until(SOON, "pages in the store", stored);
     streamer.signal(Signal::TERM).expect("it lives");
     let told = streamer.finish(SOON).expect_code(0).stderr_text();
-    assert!(
-        told.contains("a trigger: what the rings hold is sent"),
-        "{told}"
-    );
+    let expected = "a trigger: what the rings hold is sent";
+    assert!(told.contains(expected), "{told}");
     assert!(calls(&fixture, "", &store)["work"] > 0);
 }
 

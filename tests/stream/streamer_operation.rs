@@ -140,7 +140,7 @@ impl Keys {
     }
 }
 
-/// A place at which nobody listens.
+/// A place at which no process listens.
 fn free_place() -> String {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().to_string()

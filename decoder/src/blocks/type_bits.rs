@@ -1,4 +1,7 @@
 //! Which event types may be among the records of a page, in one word.
+//!
+//! A walk over the pages that looks for records of some types passes over a page that has none of them,
+//! without reading it again.
 
 use ringmark_format::TypeId;
 use ringmark_format::record::FUNCTION_BIT;

@@ -9,11 +9,12 @@ use ringmark_format::codec::{decode, encode};
 const TOGETHER: usize = 1 << 20;
 
 /// A packed stream: its parts in order, each packed for itself, so that packing and unpacking need little
-/// memory beside it.
+/// memory of their own.
 #[derive(Debug, Default)]
 pub(crate) struct PackedStream(Vec<Packed>);
 
-/// A part: its bytes under a codec, and how many they are without it.
+/// A part: its bytes under a codec, and how many they are without it. A part that does not become smaller
+/// has the codec NONE.
 #[derive(Debug)]
 struct Packed {
     codec: u8,

@@ -18,6 +18,8 @@ pub struct SymbolName {
 }
 
 impl SymbolName {
+    /// A piece of a text. One that lies beyond 4 GiB, which 32 bits do not reach, is empty: its function
+    /// then has no name, and is shown by its address.
     fn piece(text: &Arc<Vec<u8>>, start: usize, length: usize) -> Self {
         let (Ok(start), Ok(length)) = (start.try_into(), length.try_into()) else {
             return Self::default();

@@ -18,6 +18,8 @@ pub(super) struct NumberedModules {
     next: u32,
 }
 
+/// A module that has a number. Its file tells it from others when it is unloaded and loaded again: path,
+/// build id and number of functions.
 #[derive(Debug)]
 struct NumberedModule {
     number: u32,
@@ -40,6 +42,8 @@ impl NumberedModule {
         }
     }
 
+    /// Whether both are loads of one file. Modules without a build id are compared by path and number of
+    /// functions alone.
     fn is_same_file(&self, other: &Self) -> bool {
         let functions = |module: &Self| module.functions.len();
         self.path == other.path
@@ -56,6 +60,8 @@ impl NumberedModules {
         (number, self.next != before)
     }
 
+    /// The entry of a module, made if it has none. It takes over the functions of a module that was
+    /// unloaded, if that was the same file.
     fn numbered(&mut self, module: &Module) -> &mut NumberedModule {
         let Self {
             modules,

@@ -1,4 +1,7 @@
 //! What each patch site does for the function tracers.
+//!
+//! A module may have hundreds of thousands of sites, all enabled at once: a list for each module takes
+//! a few bytes for each site, a map several times as many.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +15,8 @@ pub(super) struct SiteUses {
     enabled: usize,
 }
 
+/// What the sites of one module do, by their index. The list is made when the first of them is enabled,
+/// and stays until the module is gone.
 #[derive(Debug)]
 struct ModuleUses {
     /// Number of the module's first site.

@@ -144,7 +144,11 @@ impl Exchange<'_> {
         let number = number.ok_or_else(|| self.late("it has not ended an earlier request"))?;
         self.mailbox.wake();
         let answered = || (self.mailbox.answered() == number).then_some(());
-        let wait = || self.mailbox.wait_for_answer(number, LOOK_EVERY);
+        let wait = || {
+            if !self.mailbox.wait_for_answer(number, LOOK_EVERY) {
+                rest();
+            }
+        };
         if self.until(answered, wait)?.is_some() {
             return Ok(self.mailbox.read_answer());
         }

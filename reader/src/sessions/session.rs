@@ -4,7 +4,9 @@
 //! is validated once, when the file is mapped; what changes later is read through the ring's own
 //! views.
 
+mod clocks;
 mod ending;
+mod pidfd;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -13,14 +15,15 @@ use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
-use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::process_end::MemoryKills;
 use ringmark_ring::session_dir::OpenFor;
 use ringmark_ring::{RingFile, RingFileError, clock, file_lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use clocks::{nominal_ns, shares_clocks};
+use pidfd::{is_alive, watch_process};
 
 use crate::error::{ReaderError, io_at};
 use crate::sessions::file_id::{FileId, same_file};
@@ -399,54 +402,6 @@ impl Session {
         std::fs::remove_file(self.path()).map_err(io_at("remove", self.path()))?;
         Ok(true)
     }
-}
-
-/// A pidfd of the session's process. `None`: it is dead or out of sight, or its pid is another
-/// process's by now.
-fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
-    let header = &ring.geometry().header;
-    if header.pid_namespace != identity::own_pid_namespace() {
-        return None;
-    }
-    let pid = Pid::from_raw(i32::try_from(header.pid).ok()?)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Asked after the pidfd was opened: from then on the pid cannot pass to another process without
-    // the pidfd reporting an end.
-    let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
-    (alive || identity::is_unreaped(header)).then_some(pidfd)
-}
-
-/// Whether the process of a pidfd has not ended.
-fn is_alive(pidfd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
-}
-
-/// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight
-/// cannot be read. Then the session's own samples decide, as precisely as its nominal rate allows.
-fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
-    const TOLERANCE_NS: u64 = 1_000_000_000;
-    let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
-    if is_seen {
-        return identity::shares_clocks(&header.pid.to_string());
-    }
-    if header.boot_id != identity::boot_id() {
-        return false;
-    }
-    let now = clock::sample(clock);
-    let expected = nominal_ns(header, now.tick);
-    let age = expected.saturating_sub(header.mono_zero_ns);
-    clock != Clock::Tsc || now.mono_ns.abs_diff(expected) < TOLERANCE_NS + age / 16
-}
-
-/// `CLOCK_MONOTONIC` in ns at a tick, by the nominal rate in the header.
-fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
-    let rate = Rate {
-        mult: header.tick_mult,
-        shift: header.tick_shift,
-    };
-    let ticks = tick.saturating_sub(header.tick_zero);
-    header.mono_zero_ns.saturating_add(rate.nanoseconds(ticks))
 }
 
 /// Waits until the process of one of these sessions ends, a signal arrives, or `time` has passed.

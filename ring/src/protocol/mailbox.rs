@@ -94,10 +94,11 @@ impl<'m> Mailbox<'m> {
         let _ = futex::wake(self.futex_half(), futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// Sleeps until the helper has answered the request with this number, or for `at_most`. The
-    /// answer may have come before: the caller looks again in any case.
+    /// Sleeps until the helper has answered the request with this number, or for `at_most`. `false`: it
+    /// did not sleep, because the answer has come, or because waiting here is not possible.
     #[cfg(not(loom))]
-    pub fn wait_for_answer(&self, number: u64, at_most: core::time::Duration) {
+    #[must_use]
+    pub fn wait_for_answer(&self, number: u64, at_most: core::time::Duration) -> bool {
         use rustix::thread::futex;
         let pause = futex::Timespec {
             tv_sec: at_most.as_secs().cast_signed(),
@@ -105,10 +106,7 @@ impl<'m> Mailbox<'m> {
         };
         let half = self.futex_half();
         let waited = futex::wait(half, futex::Flags::empty(), number as u32, Some(&pause));
-        if waited.is_err_and(|error| error != rustix::io::Errno::TIMEDOUT) {
-            // Not the number any more, or no waiting here: the caller must not burn a processor.
-            std::thread::sleep(at_most);
-        }
+        !waited.is_err_and(|error| error != rustix::io::Errno::TIMEDOUT)
     }
 
     #[cfg(not(loom))]

@@ -88,7 +88,7 @@ pub(crate) fn text(dump: &Dump, show: Show) -> String {
     }
     if let (Some(signal), Show::Short, 2..) = (own_signal(dump), show, threads.len()) {
         lines.push(format!(
-            "which thread got {signal} is not known here: a core file tells"
+            "which thread got {signal} is not known here: a core file has it"
         ));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()

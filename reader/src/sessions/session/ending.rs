@@ -4,11 +4,12 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use ringmark_format::ending::Ending;
-use ringmark_ring::process_end::MemoryKills;
-use ringmark_ring::{identity, process_end};
+use ringmark_ring::identity;
+use ringmark_ring::process_end::{self, MemoryKills};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::{Session, is_alive};
+use super::Session;
+use super::pidfd::is_alive;
 
 /// `off`: the kernel is not asked how processes of others ended, as if it could not tell.
 const SWITCH: &str = "RINGMARK_ASK_ENDS";

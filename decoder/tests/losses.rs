@@ -1,0 +1,75 @@
+//! Losses: where they stand among the events, and when they happened.
+
+mod common;
+
+use common::*;
+use ringmark_decoder::Output;
+use ringmark_format::codec::write;
+use ringmark_format::record::TIME_EXTEND;
+use ringmark_format::session::Mode;
+
+#[test]
+fn losses_stand_where_they_happened() {
+    let mut bytes = start(Mode::Discard);
+    PageOf::new(0, 0)
+        .event(1, 16, &[0])
+        .close()
+        .write(true, &mut bytes);
+    let mut page = PageOf::new(1, 1);
+    page.header.lost_before = 5;
+    page.event(1, 16, &[1]).close().write(true, &mut bytes);
+    let mut page = PageOf::new(4, 12);
+    page.header.lost_before = 5;
+    page.event(1, 16, &[2]).close().write(true, &mut bytes);
+    let slot = slot_counters(20, [8, 0, 0, 1, 0, 0, 0, 0]);
+    let content = counters(&[slot], [0, 2, 0, 0, 3, 0, 0, 0], true);
+    write::counters(&mut bytes, SESSION, &content).unwrap();
+    let dump = read(&bytes).unwrap();
+    let shown: Vec<String> = dump
+        .events()
+        .map(|item| match item {
+            Output::Event(e) => format!("event {}", e.seq),
+            Output::Lost(l) => format!("{} {}", l.loss.count, l.loss.why.cause()),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "event 0",
+            "5 ring full",
+            "event 1",
+            "10 not in this trace file",
+            "event 12",
+            "3 ring full",
+            "1 nested",
+            "7 not in this trace file",
+            "2 no ring",
+            "3 no memory",
+        ]
+    );
+    let sum = dump.verify();
+    assert_eq!((sum.events, sum.lost, sum.missing), (3, 14, 17));
+    assert!(!sum.complete);
+    assert!(json(&dump).contains(r#""kind":"lost","name":null"#));
+}
+
+/// The event that found the ring full may have read the clock before its page was begun.
+#[test]
+fn a_loss_is_not_later_than_the_event_after_it() {
+    let mut bytes = start(Mode::Discard);
+    let mut page = PageOf::new(0, 0);
+    page.event(1, 16, &[0]).close().write(true, &mut bytes);
+    let mut page = PageOf::new(1, 1);
+    page.header.lost_before = 5;
+    page.event(0, TIME_EXTEND, &[1500]).event(0, 16, &[1]);
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let times: Vec<_> = dump
+        .events()
+        .map(|item| match item {
+            Output::Event(e) => e.t_ns,
+            Output::Lost(l) => l.t_ns,
+        })
+        .collect();
+    assert_eq!(times, [1, 500, 500]);
+}
