@@ -119,12 +119,15 @@ fn reserve_slower(
         core.count_lost(cause);
         return None;
     }
-    let ticks = match now {
-        Now::At(ticks) => ticks,
-        Now::Clock => clock::ticks(core.clock),
-    };
     match writer_of_thread(core) {
-        Ok(writer) => reserve_in(core, writer, stack, &wanted(ticks)),
+        Ok(writer) => {
+            // Read now: getting a ring may take milliseconds, and is no part of a first call.
+            let ticks = match now {
+                Now::At(ticks) => ticks,
+                Now::Clock => clock::ticks(core.clock),
+            };
+            reserve_in(core, writer, stack, &wanted(ticks))
+        }
         Err(cause) => {
             core.count_lost(cause);
             None
