@@ -148,6 +148,10 @@ impl Args {
             None => self.show(&figures, &found, &mut out)?,
         }
         out.finish()?;
+        if self.json.is_on() && !found.is_whole {
+            // Its rows have no place for what is not in them.
+            cover::lines(dump).iter().for_each(|line| note(line));
+        }
         if figures.is_empty() && found.profiles.is_empty() && !conditions.is_empty() {
             let others = self.figures.calls.filter()?;
             note(&conditions.closest(&others, dump));
