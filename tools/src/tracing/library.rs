@@ -62,7 +62,8 @@ fn advice(given: Option<OsString>, own: &Path, manifest: &Path) -> String {
     match own.parent() {
         _ if given.is_some() => "RINGMARK_LIB names them: correct it, or unset it".into(),
         Some(bin) if manifest.is_file() => format!(
-            "this builds it: cargo build --release -p ringmark-functions --manifest-path {} --target-dir {}",
+            "this builds it: cargo build --release --lib -p ringmark-cli -p ringmark-functions --features shared-object \
+             --manifest-path {} --target-dir {}",
             quoted(manifest),
             quoted(&folder(bin))
         ),
@@ -84,7 +85,7 @@ mod tests {
         assert!(advice(None, "/nowhere/Cargo.toml").contains("./install PREFIX"));
         let built = advice(None, MANIFEST);
         assert!(
-            built.contains("cargo build --release -p ringmark-functions"),
+            built.contains("cargo build --release --lib -p ringmark-cli"),
             "{built}"
         );
         assert!(
