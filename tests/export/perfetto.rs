@@ -145,19 +145,22 @@ fn a_flight_recorder_begins_in_the_middle_of_stacks() {
     let fixture = Fixture::new("export-flight");
     let program = compile(&fixture, "calls_plain.c", "program", SITES);
     let path = fixture.path("flight.rmk");
-    let mut command: Command = tool(&fixture);
-    command.env("RINGMARK", "mode=overwrite,ring=64K,page=4K");
-    command.args(["run", "--kind", "graph", "--all-functions", "-o"]);
-    let _ = run(command.arg(&path).arg("--").arg(program), SOON).expect("it starts");
-    let dump = decode(std::slice::from_ref(&path));
-    let file = export(&path, &[]);
-    compare(folder, &dump, &file);
-    let began = "select count(*) from args where key = 'debug.began'";
-    let found = ask(folder, &file, &[began]);
-    let overwritten = dump.verify().overwritten;
-    assert!(overwritten > 0, "the ring is too large for the program");
-    assert_ne!(
-        found[0][0][0], "0",
+    // Where the oldest page begins is chance: it may be between two calls of main.
+    let begins_inside = (0..5).any(|_| {
+        let mut command: Command = tool(&fixture);
+        command.env("RINGMARK", "mode=overwrite,ring=64K,page=4K");
+        command.args(["run", "--kind", "graph", "--all-functions", "-o"]);
+        let _ = run(command.arg(&path).arg("--").arg(&program), SOON).expect("it starts");
+        let dump = decode(std::slice::from_ref(&path));
+        let file = export(&path, &[]);
+        compare(folder, &dump, &file);
+        let overwritten = dump.verify().overwritten;
+        assert!(overwritten > 0, "the ring is too large for the program");
+        let began = "select count(*) from args where key = 'debug.began'";
+        ask(folder, &file, &[began])[0][0][0] != "0"
+    });
+    assert!(
+        begins_inside,
         "calls that were open before the first record"
     );
 }

@@ -206,9 +206,9 @@ fn the_page_runs_nothing() {
     let page = fixture.path("page.html");
     let html = html_of(&fixture, browser, &page);
     assert_eq!(harm(html.as_bytes()), None);
-    // The scripts of the page, and no other element that could act.
+    // The script of the page, its data and its texts, and no other element that could act.
     let whole = std::fs::read_to_string(&page).expect("a page");
-    assert_eq!(whole.matches("<script").count(), 2);
+    assert_eq!(whole.matches("<script").count(), 3);
     assert_eq!(html.matches("<script").count(), 1, "the data is taken out");
     assert!(!html.contains("<img"), "an element of the trace's");
 }
