@@ -25,6 +25,7 @@ mod share;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod tap;
+pub mod whole_file;
 
 pub use error::ReaderError;
 pub use pages::batch::{BATCH_BYTES, Batch};

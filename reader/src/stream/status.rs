@@ -2,13 +2,13 @@
 //!
 //! `ringmark list` and `stat` read it: they have no other way to the streamer.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::sessions::session::Session;
+use crate::whole_file;
 
 /// Most bytes of the file that are read.
 const BYTES_MAX: usize = 4096;
@@ -75,21 +75,12 @@ impl StreamStatus {
         )
     }
 
-    /// Writes the status. The directory may be another user's, so no link is followed.
+    /// Writes the status.
     pub(super) fn write(&self, session: &Session) -> io::Result<()> {
         let Some(path) = place(session) else {
             return Ok(());
         };
-        let new = path.with_extension("stream.new");
-        let _ = fs::remove_file(&new);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&new)?;
-        file.write_all(self.text().as_bytes())?;
-        fs::rename(&new, &path)
+        whole_file::replace(&path, "stream.new", &self.text())
     }
 }
 

@@ -218,6 +218,7 @@ pub const FLOORS: &[House<'_>] = &[
             "error",
             "share",
             "interval",
+            "whole_file",
             "sessions",
             "host",
             "pages",

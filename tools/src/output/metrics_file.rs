@@ -1,13 +1,12 @@
 //! Figures in a file for monitoring: the textfile collector of node_exporter reads it. It is replaced
 //! as a whole, so no reader meets half of it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use ringmark_reader::whole_file;
 
 use super::{note, printable};
 
@@ -62,23 +61,15 @@ impl MetricsFile {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        // node_exporter reads names that end in .prom. The directory may be another user's, so no
-        // link is followed.
-        let new = path.with_extension("new");
-        let _ = fs::remove_file(&new);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&new)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&new, path)
+        // node_exporter reads names that end in .prom.
+        whole_file::replace(path, "new", text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
