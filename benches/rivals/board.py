@@ -1,4 +1,5 @@
-"""All bars of all parts in one table: printed at the end of a run, and kept beside its records."""
+"""All bars of all parts in one table: printed at the end of a run, and kept beside its records, a line for
+each processor."""
 
 import csv
 from dataclasses import dataclass
@@ -7,12 +8,12 @@ from bars import MISSED, NOT_MEASURED, PASS, shown
 
 # What must be there. A bar that no part has stated is NOT MEASURED.
 IDS = [*(f"P{n}" for n in range(1, 13)), "F1", "F2", "F3", "F4", "R1", "R2", "R4", "W1", "S1", "G1", "G4"]
-COLUMNS = ["part", "id", "what", "bar", "figures", "verdict", "reason"]
+COLUMNS = ["part", "id", "what", "bar", "figures", "verdict", "reason", "processor", "date", "revision"]
 
 
 @dataclass
 class Line:
-    """One bar, with its figure in each of some runs."""
+    """One bar, with its figure in each of some runs, and where and when they ran."""
 
     part: str
     id: str
@@ -21,14 +22,17 @@ class Line:
     figures: str
     verdict: str
     reason: str = ""
+    processor: str = ""
+    date: str = ""
+    revision: str = ""
 
     @property
     def order(self):
         return IDS.index(self.id) if self.id in IDS else len(IDS)
 
 
-def lines(part, runs):
-    """The lines of a part: `runs` holds the bars of each of its runs."""
+def lines(part, runs, place):
+    """The lines of a part: `runs` holds the bars of each of its runs, `place` processor, day and revision."""
     by_name = {}
     for number, bars in enumerate(runs):
         for bar in bars:
@@ -41,7 +45,7 @@ def lines(part, runs):
         figures = " / ".join("–" if not bar or bar.figure is None else shown(bar.figure)
                              for bar in found)
         reason = next((bar.reason for bar in found if bar and bar.figure is None), "")
-        yield Line(part, bar_id, what, f"{sign} {shown(one.limit)}", figures, verdict, reason)
+        yield Line(part, bar_id, what, f"{sign} {shown(one.limit)}", figures, verdict, reason, *place)
 
 
 def missing(found):
@@ -72,9 +76,9 @@ def summary(found):
     return ", ".join(f"{number} {verdict}" for verdict, number in count.items())
 
 
-def keep(path, found, parts):
-    """Writes the table. What other parts have stated before stays."""
-    kept = [line for line in read(path) if line.part not in parts]
+def keep(path, found, parts, processor):
+    """Writes the table. What other parts have stated before stays, and what was found on other processors."""
+    kept = [line for line in read(path) if line.part not in parts or line.processor != processor]
     with open(path, "w", newline="") as file:
         out = csv.writer(file)
         out.writerow(COLUMNS)

@@ -21,8 +21,6 @@ FIGURE = re.compile(r"(<!-- figure: (.*?) -->)(.*?)(<!-- end -->)")
 # A row of PROMISES.md that holds if its bars are met.
 PROMISE = re.compile(r"^(\| ([A-Z]\d+) \|.*\| <!-- verdict -->).*?(\|[^|]*\|)$", re.MULTILINE)
 PER_UNIT = {"ms": 1e6, "us": 1e3}
-# Records until this day do not name the model; it was this one.
-UNNAMED_UNTIL, UNNAMED = "2026-11-22", " (Zen 5)"
 FACTS = ("date", "load before", "load after", "revision", "machine", "kernel")
 
 
@@ -190,7 +188,11 @@ def ratio(row, bare, unit):
 
 
 def target_lines(bar_id):
-    return [line for line in board.read(RECORD / "bars.csv") if line.id == bar_id]
+    """The lines of a promise, those of a target together, the last processor measured first."""
+    found = [line for line in board.read(RECORD / "bars.csv") if line.id == bar_id]
+    names = list(dict.fromkeys(line.what for line in found))
+    newest_first = sorted(found, key=lambda line: line.date, reverse=True)
+    return sorted(newest_first, key=lambda line: names.index(line.what))
 
 
 def escaped(text):
@@ -214,30 +216,24 @@ def is_nought(value):
 
 
 def promise_targets(bar_id):
-    """All targets of a promise, and where and when they were measured."""
+    """All targets of a promise, a row for each processor, with the part of `benches/compare` that measures it."""
     lines = target_lines(bar_id)
-    cells = ([escaped(line.what), runs_of(line), line.bar, verdict(line)] for line in lines)
-    yield from table(["", "figure of each run", "target", ""], cells)
+    cells = ([escaped(line.what), place(line), runs_of(line), line.bar, verdict(line)] for line in lines)
+    yield from table(["", "processor, day, revision", "figure of each run", "target", ""], cells, texts=2)
     yield ""
-    for part in dict.fromkeys(line.part for line in lines):
-        yield f"- `benches/compare {part}`: {place(part)}"
+    parts = dict.fromkeys(f"`benches/compare {line.part}`" for line in lines)
+    yield f"Measured by {', '.join(parts)}."
 
 
-def place(part):
-    """Day and machine of a record."""
-    found = facts(RECORD / f"{part}.md")
-    day, machine = found.get("date", "")[:10], found.get("machine", "")
-    if "family" not in machine:
-        name, _, rest = machine.partition(",")
-        machine = f"{name}{UNNAMED if day < UNNAMED_UNTIL else ' (model not noted)'},{rest}"
-    return f"{day}, {', '.join(machine.split(', ')[:2])}"
+def place(line):
+    return f"{line.processor}, {line.date}, {line.revision}"
 
 
 def misses():
     """What lies outside its target or was not measured, with the reason as far as it is known."""
     lines = (line for line in board.read(RECORD / "bars.csv") if line.verdict != targets.PASS)
     cells = ([f"[{line.id}]({SPEED}#{line.id.lower()}), {escaped(line.what)}", line.bar, missed(line),
-              place(line.part), REASONS.get((line.id, line.what), "Not known.")] for line in lines)
+              place(line), REASONS.get((line.id, line.what), "Not known.")] for line in lines)
     return table(["", "target", "found", "measured", "why"], cells, texts=5)
 
 
@@ -286,8 +282,7 @@ def figure(key):
     first, *rest = (part.strip() for part in key.split(";"))
     if first == "target":
         bar_id, what = rest
-        return next(run_range(line.figures) for line in board.read(RECORD / "bars.csv")
-                    if (line.id, line.what) == (bar_id, what))
+        return next(run_range(line.figures) for line in target_lines(bar_id) if line.what == what)
     race, name, column, *unit = rest
     name, _, x = name.partition("/")
     value = median(Records(first, x).of(race)[name], column)
@@ -295,10 +290,10 @@ def figure(key):
 
 
 def promised(found):
-    """A promise's row, with how many of its targets are met."""
+    """A promise's row, with how many of its targets are met, each on all processors."""
     lines = target_lines(found[2])
-    failed = sum(line.verdict != targets.PASS for line in lines)
-    text = f"missed: {failed} of {len(lines)} targets" if failed else "holds"
+    failed = {line.what for line in lines if line.verdict != targets.PASS}
+    text = f"missed: {len(failed)} of {len({line.what for line in lines})} targets" if failed else "holds"
     return f"{found[1]} {text} {found[3]}"
 
 

@@ -53,11 +53,20 @@ def zen(family, model):
     return ""
 
 
+def now():
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def place():
+    """Processor, day and revision of a bar that is found now."""
+    return processor(), now().strftime("%Y-%m-%d"), revision()
+
+
 def conditions(tracers):
     """Machine, versions and load, as they are now."""
     memory = re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())
     found = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": now().strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{processor()}, {os.cpu_count()} cores, {int(memory[1]) >> 20} GiB",
         "kernel": platform.release(),
         "cores": f"traced programs on {race.CORE}, everything else on {sorted(race.OTHERS)}",
