@@ -157,6 +157,39 @@ fn tracers_and_functions_are_told_as_json() {
 }
 
 #[test]
+fn a_start_that_names_functions_owes_nothing_to_an_earlier_one() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-anew");
+    let program = start(&fixture, &compile(&fixture, "nested.c", "nested", SITES));
+    let pid = program.id();
+    let ask =
+        |words: &str| ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]).expect_code(0);
+    let detail = || {
+        let status = checked(&ask("status --json").stdout_text());
+        let tracer = status.into_iter().find(|object| object["default"] == true);
+        let tracer = tracer.expect("a default tracer");
+        let keys = ["arguments", "results", "min_time_ns", "budget_percent"];
+        serde_json::json!(keys.map(|key| tracer[key].clone()))
+    };
+    let given = "-A 2 -R --min-time 1s --budget 50%";
+    let _ = ask(&format!("start -F leaf --detach {given}"));
+    let all = serde_json::json!([2, true, 1_000_000_000, 50.0]);
+    assert_eq!(detail(), all);
+    let _ = ask("start --detach");
+    assert_eq!(detail(), all, "without functions it goes on");
+    let _ = ask("start -F middle --detach");
+    let none = serde_json::json!([0, false, null, null]);
+    assert_eq!(detail(), none);
+    let _ = ask("start -T profile -F leaf --detach");
+    let said = ask("stop").stderr_text();
+    let expected = format!("profile is on: 'ringmark trace stop -p {pid} --tracer profile'");
+    assert!(said.contains(&expected), "{said}");
+    assert_eq!(ask("stop -T profile").stderr_text(), "");
+}
+
+#[test]
 fn a_start_ends_with_its_tool() {
     if !require_tools(&["gcc"]) {
         return;

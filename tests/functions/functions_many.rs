@@ -14,9 +14,13 @@ fn functions() -> u64 {
     if is_long() { 240_000 } else { 40_000 }
 }
 
-/// Memory of its own that the process may need more for 240,000 functions. A guard against growth: it
-/// needs less than 70 MiB.
-const OWN_KIB: u64 = 100 << 10;
+/// Memory of its own that the process may need more for 240,000 functions.
+const OWN_KIB: u64 = 64 << 10;
+/// What fewer functions may need besides their part of that.
+const FIXED_KIB: u64 = 2 << 10;
+
+/// CPU time in ms that `report` itself may take for 240,000 functions: it takes a third of that.
+const REPORT_MS: u64 = 4000;
 
 /// CPU time of a process, in ms.
 fn cpu_ms(process: u32) -> u64 {
@@ -81,6 +85,29 @@ impl Program {
         self.running.wait_until_in(&["34 "]);
     }
 
+    /// The output of the tool, and its CPU time in ms.
+    fn tell_timed(&self, words: &str) -> (String, u64) {
+        let words = words.replace("PID", &self.running.id().to_string());
+        let mut command = self.fixture.command("sh");
+        // The shell's own line, and that of its children.
+        let script = format!(
+            "{} {words}; times >&2",
+            ringmark_tests::binary::path().display()
+        );
+        let finished = run(command.args(["-c", &script]), LIMIT)
+            .expect("sh")
+            .expect_code(0);
+        let times = finished.stderr_text();
+        let of_children = times.lines().last().expect("times");
+        let ms = |text: &str| {
+            let (minutes, seconds) = text.trim_end_matches('s').split_once('m')?;
+            let seconds = seconds.parse::<f64>().ok()?;
+            Some((minutes.parse::<f64>().ok()? * 60_000.0 + seconds * 1000.0) as u64)
+        };
+        let took = of_children.split_whitespace().filter_map(ms).sum();
+        (finished.stdout_text(), took)
+    }
+
     /// The tool's output.
     fn tell(&self, words: &str) -> String {
         let words = words.replace("PID", &self.running.id().to_string());
@@ -103,7 +130,8 @@ fn a_profile_of_many_functions_is_reported_in_time_that_grows_as_they_do() {
         program.tell("trace start -p PID --tracer graph --filter function_* --detach")
     });
     let more = own_kib(process) - before;
-    let most = OWN_KIB * functions() / 240_000;
+    let fixed = if is_long() { 0 } else { FIXED_KIB };
+    let most = OWN_KIB * functions() / 240_000 + fixed;
     println!("first start: {more} KiB more, at most {most}");
     assert!(more <= most, "{more} KiB more, at most {most}");
     let _ = program.tell("trace stop -p PID --tracer graph");
@@ -111,7 +139,13 @@ fn a_profile_of_many_functions_is_reported_in_time_that_grows_as_they_do() {
     within("start of a profile", process, 6000, || program.tell(start));
     program.call_all();
     let report = "report -p PID --tracer profile --json";
-    let text = within("report", process, 2500, || program.tell(report));
+    let (text, took) = within("report", process, 2500, || program.tell_timed(report));
+    let most = REPORT_MS * functions() / 240_000;
+    println!("report: {took} ms of CPU in the tool, at most {most}");
+    assert!(
+        took <= most,
+        "the tool took {took} ms of CPU, at most {most}"
+    );
     let counted = text.lines().filter(|line| line.contains("\"function_"));
     assert_eq!(counted.count() as u64, functions());
     assert!(text.lines().all(|line| !line.contains("\"count\":2")));

@@ -25,15 +25,16 @@ fn a_program_is_traced_from_its_start() {
         // Without --filter: all functions.
         command.args(["run", "--kind", "graph", "-o"]);
         command.arg(&dump).arg("--").arg(&program).arg("1000");
-        let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        let finished = run(&mut command, LIMIT).expect("it starts");
         if flags == "-static-pie" {
             expect_error(
                 finished,
-                0,
+                1,
                 "nested: is linked statically: nothing can be preloaded",
             );
             continue;
         }
+        let finished = finished.expect_code(0);
         let expected = [
             ("leaf", 2000),
             ("main", 1),
@@ -52,6 +53,9 @@ fn a_program_is_traced_from_its_start() {
             table.contains("COUNT") && table.contains("2,000"),
             "{table}"
         );
+        let slowest = ringmark(&fixture, "report --slowest 1", &[&dump]).stdout_text();
+        let shows = slowest.lines().last().unwrap_or_default().trim();
+        assert!(shows.starts_with("ringmark graph "), "{slowest}");
         let graph = ringmark(&fixture, "graph", &[&dump])
             .expect_code(0)
             .stdout_text();
@@ -249,7 +253,7 @@ fn refusals_say_why() {
     expect_error(run(&mut command, LIMIT).expect("it starts"), 4, said);
     let mut command = recorded("run --tracer graph --all-functions", &plain);
     let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
-    expect_error(run(&mut command, LIMIT).expect("it starts"), 0, said);
+    expect_error(run(&mut command, LIMIT).expect("it starts"), 1, said);
     expect_error(ringmark(&fixture, "functions", &[&plain]), 4, said);
     let short = "-O2 -fpatchable-function-entry=3";
     let refused = compile(&fixture, "nested.c", "refused", short);
@@ -257,7 +261,7 @@ fn refusals_say_why() {
     let finished = run(command.arg("1"), LIMIT).expect("it starts");
     expect_error(
         finished,
-        0,
+        1,
         "patch sites can be used, the first for this: 3 bytes of NOP, expected 5",
     );
 }

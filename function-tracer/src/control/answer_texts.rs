@@ -271,7 +271,7 @@ fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
     let line = Site {
         is_on: engine.is_enabled(site.id),
         address: site.address,
-        bytes: function.map_or(0, |f| f.size),
+        bytes: function.map_or(0, |f| f.size.into()),
         exits,
         name: &module.name_of(symbol, start),
     };

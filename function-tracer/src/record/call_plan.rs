@@ -1,7 +1,10 @@
 //! What is done with the calls of each function type. Set before a patch site of the type is
 //! enabled, and read by the slow way.
 
-use super::by_type::ByType;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Release};
+
+use super::by_type::{ByType, Cells};
 use super::trigger_actions::Actions;
 
 /// What is done with the calls of a function type.
@@ -132,17 +135,32 @@ impl CallPlan {
     }
 }
 
+/// Each plan, by its index.
 static PLANS: ByType<CallPlan> = ByType::new();
+/// By the number of a function type: the index of its plan plus 1, or 0. Hundreds of thousands of types
+/// have few plans.
+static PLANS_OF_TYPES: Cells<AtomicU32> = Cells::new();
 
 /// The plan of the function type with this number. A site is enabled after its type's plan was set;
 /// without a plan, entry and exit are recorded.
 pub(crate) fn of(number: u32) -> CallPlan {
-    PLANS.get(number).copied().unwrap_or(CallPlan::CALLS)
+    let plan = PLANS_OF_TYPES
+        .get(number)
+        .map_or(0, |cell| cell.load(Acquire));
+    let plan = plan.checked_sub(1).and_then(|plan| PLANS.get(plan));
+    plan.copied().unwrap_or(CallPlan::CALLS)
 }
 
-/// Sets the plan of a type, once. Called by the control path only, by one thread at a time.
-pub(crate) fn set(number: u32, plan: &'static CallPlan) {
-    PLANS.set(number, plan);
+/// Adds the plan with this index, once. Called by the control path only, by one thread at a time.
+pub(crate) fn add(index: u32, plan: &'static CallPlan) {
+    PLANS.set(index, plan);
+}
+
+/// Sets which plan a type has, by the index of one that was added. Called as [`add`] is.
+pub(crate) fn set(number: u32, index: u32) {
+    if let Some(cell) = PLANS_OF_TYPES.make(number) {
+        cell.store(index + 1, Release);
+    }
 }
 
 #[cfg(test)]
@@ -181,8 +199,9 @@ mod tests {
     fn types_have_their_own_plans() {
         static CALLERS: CallPlan = CallPlan::CALLERS;
         assert_eq!(of(5), CallPlan::CALLS);
-        set(5, &CALLERS);
-        set(LAST_NUMBER, &CALLERS);
+        add(3, &CALLERS);
+        set(5, 3);
+        set(LAST_NUMBER, 3);
         assert_eq!(of(5), CallPlan::CALLERS);
         assert_eq!(of(LAST_NUMBER), CallPlan::CALLERS);
         assert_eq!(of(6), CallPlan::CALLS);

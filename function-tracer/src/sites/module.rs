@@ -63,7 +63,7 @@ pub struct Function {
     /// Address of the function's first byte.
     pub address: u64,
     /// Bytes; 0: only the beginning is known.
-    pub size: u64,
+    pub size: u32,
     /// The name in the symbol table, mangled; empty for a function without a symbol.
     pub symbol: SymbolName,
     /// Whether all exits are sites, so that no return address has to be replaced to see them.

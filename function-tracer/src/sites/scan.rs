@@ -403,7 +403,7 @@ fn functions(sites: &[Believed], base: u64, contents: &Contents) -> Vec<Function
     let names = SymbolName::packed(names);
     let functions = starts.iter().zip(names).map(|(start, name)| Function {
         address: *start,
-        size: symbol(start).map_or(0, |symbol| symbol.size),
+        size: symbol(start).map_or(0, |symbol| symbol.size.try_into().unwrap_or(u32::MAX)),
         symbol: name,
         has_exits: false,
         hands_on: contents.handing.contains(&start.wrapping_sub(base)),

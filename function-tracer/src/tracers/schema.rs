@@ -15,12 +15,19 @@ use super::profile_cells::{CountedFunction, Names, ProfileCells};
 use crate::record::call_plan::{self, CallPlan};
 use crate::sites::{Module, ModuleId, Site};
 
-/// What is wanted of a function: by which tracers, and the index of the plan.
+/// What is wanted of some functions: by which tracers, and the index of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wish {
+    tracers: u64,
+    plan: u32,
+}
+
+/// What is wanted of a function: the index of the wish, because hundreds of thousands of functions have
+/// few of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
-    tracers: u64,
     function: u32,
-    plan: u32,
+    wish: u32,
 }
 
 /// A type, and the number of one that the same function got before it, or [`NONE`].
@@ -61,6 +68,8 @@ pub(crate) struct Numbers {
     types: Vec<NumberedType>,
     /// Each plan that was ever wanted, without repeats.
     plans: Vec<&'static CallPlan>,
+    /// Each wish that a type has, without repeats.
+    wishes: Vec<Wish>,
     row: Option<Row>,
     entries: Vec<u8>,
     /// Whether entries found no room in the schema since [`Numbers::describe`] was called last.
@@ -127,10 +136,13 @@ impl Numbers {
         plan: CallPlan,
     ) -> Option<u32> {
         let function = self.function(module, site.function);
-        let key = Key {
-            function,
+        let wish = Wish {
             tracers,
             plan: self.plan(plan),
+        };
+        let key = Key {
+            function,
+            wish: self.wish(wish),
         };
         if let Some(number) = self.type_of(key) {
             return Some(number);
@@ -139,7 +151,7 @@ impl Numbers {
         if number > LAST_NUMBER {
             return None;
         }
-        call_plan::set(number, self.plans[key.plan as usize]);
+        call_plan::set(number, wish.plan);
         if plan.profile {
             let counted = CountedFunction {
                 number: function,
@@ -187,10 +199,11 @@ impl Numbers {
     /// What the type with this number stands for.
     pub(crate) fn wanted(&self, number: u32) -> Option<FunctionType> {
         let NumberedType { key, .. } = self.types.get(number as usize)?;
+        let wish = self.wishes[key.wish as usize];
         Some(FunctionType {
-            tracers: key.tracers,
+            tracers: wish.tracers,
             function: key.function,
-            plan: self.plans[key.plan as usize],
+            plan: self.plans[wish.plan as usize],
         })
     }
 
@@ -198,10 +211,23 @@ impl Numbers {
     fn plan(&mut self, plan: CallPlan) -> u32 {
         let known = self.plans.iter().position(|known| **known == plan);
         let place = known.unwrap_or_else(|| {
-            self.plans.push(Box::leak(Box::new(plan)));
-            self.plans.len() - 1
+            let place = self.plans.len();
+            let plan = Box::leak(Box::new(plan));
+            call_plan::add(place as u32, plan);
+            self.plans.push(plan);
+            place
         });
         place as u32 // There are fewer plans than types.
+    }
+
+    /// The index of a wish. The latest are the most likely.
+    fn wish(&mut self, wish: Wish) -> u32 {
+        let known = self.wishes.iter().rposition(|known| *known == wish);
+        let place = known.unwrap_or_else(|| {
+            self.wishes.push(wish);
+            self.wishes.len() - 1
+        });
+        place as u32 // There are fewer wishes than types.
     }
 
     /// The number of a module.
@@ -243,7 +269,7 @@ impl Numbers {
         let function = module.functions.get(place as usize);
         let fixed = FunctionEntry {
             address: function.map_or(0, |f| f.address),
-            bytes: function.map_or(0, |f| u32::try_from(f.size).unwrap_or(u32::MAX)),
+            bytes: function.map_or(0, |f| f.size),
             module: module_number,
         };
         let symbol = function.map_or(&[][..], |f| &*f.symbol);
@@ -286,9 +312,10 @@ impl Numbers {
         let Some(Row { first, key, count }) = self.row.take() else {
             return;
         };
-        let is_timed = self.plans[key.plan as usize].min_ticks.is_some();
+        let Wish { tracers, plan } = self.wishes[key.wish as usize];
+        let is_timed = self.plans[plan as usize].min_ticks.is_some();
         let fixed = FunctionTypesEntry {
-            tracers: key.tracers,
+            tracers,
             first_function: key.function,
             count,
             flags: if is_timed { TIMED } else { 0 },

@@ -29,7 +29,7 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     Candidate {
         symbol: function.map_or(&[], |f| &*f.symbol),
         module: file.as_bytes(),
-        bytes: function.map_or(0, |f| f.size),
+        bytes: function.map_or(0, |f| f.size.into()),
         offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
     }
 }

@@ -6,10 +6,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use ringmark_format::mailbox::MAILBOX_BYTES;
+use ringmark_ring::file_lock;
 use ringmark_ring::mailbox::{Answer, Mailbox, Withdrawal};
-use ringmark_ring::ring_file::SYSTEM_PAGE;
-use ringmark_ring::{Mapping, file_lock};
 
 use crate::error::ReaderError;
 use crate::sessions::session::Session;
@@ -39,11 +37,14 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     if session.ended() {
         return Err(refused(session, "it has ended or closed its session"));
     }
-    let MappedMailbox { map, within } = map_mailbox(session, offset)?;
-    let mailbox = map
-        .words(within, MAILBOX_BYTES as u64)
-        .and_then(Mailbox::over)
-        .ok_or_else(|| refused(session, "its mailbox is outside the ring file"))?;
+    session.check_size()?;
+    let mailbox = session.mailbox().of(session.ring());
+    let mailbox = mailbox.map_err(|source| ReaderError::Mailbox {
+        pid: session.pid(),
+        source,
+    })?;
+    let mailbox =
+        mailbox.ok_or_else(|| refused(session, "its mailbox is outside the ring file"))?;
     let exchange = Exchange {
         session,
         mailbox,
@@ -79,29 +80,6 @@ pub fn request_all(
         other => other,
     };
     sessions.iter().map(ask).collect()
-}
-
-/// The mailbox, mapped to be written.
-struct MappedMailbox {
-    map: Mapping,
-    /// Offset of the mailbox in the mapping, which begins at a page of the system.
-    within: u64,
-}
-
-fn map_mailbox(session: &Session, offset: u64) -> Result<MappedMailbox, ReaderError> {
-    session.check_size()?;
-    let within = offset % SYSTEM_PAGE;
-    let bytes = within as usize + MAILBOX_BYTES;
-    let start = offset - within;
-    if start + bytes as u64 > session.ring().map().bytes() {
-        return Err(refused(session, "its mailbox is outside the ring file"));
-    }
-    let map = Mapping::writable(session.ring().file(), start, bytes);
-    let map = map.map_err(|source| ReaderError::Mailbox {
-        pid: session.pid(),
-        source,
-    })?;
-    Ok(MappedMailbox { map, within })
 }
 
 fn refused(session: &Session, reason: &str) -> ReaderError {

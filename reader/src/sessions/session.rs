@@ -6,6 +6,7 @@
 
 mod clocks;
 mod ending;
+mod mapped_mailbox;
 mod pidfd;
 
 use std::os::fd::OwnedFd;
@@ -23,6 +24,7 @@ use ringmark_ring::{RingFile, RingFileError, clock, file_lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use clocks::{nominal_ns, shares_clocks};
+use mapped_mailbox::MappedMailbox;
 use pidfd::{is_alive, watch_process};
 
 use crate::error::{ReaderError, io_at};
@@ -67,6 +69,8 @@ pub struct Session {
     /// Pid of the holder of the life lock when it was last found alive; 0: it has no pid here.
     holder: AtomicI32,
     shares_clocks: bool,
+    /// Set by the first request.
+    mailbox: MappedMailbox,
     /// The uuid in the header, or another one if a second ring file claims the same.
     uuid: Uuid,
 }
@@ -114,6 +118,7 @@ impl Session {
             dead: AtomicBool::new(false),
             dead_tick: AtomicU64::new(0),
             holder: AtomicI32::new(0),
+            mailbox: MappedMailbox::default(),
         };
         session.exclude_others()?;
         Ok(session)
@@ -153,6 +158,11 @@ impl Session {
     #[must_use]
     pub fn ring(&self) -> &RingFile {
         &self.ring
+    }
+
+    /// Its mailbox, for requests.
+    pub(crate) fn mailbox(&self) -> &MappedMailbox {
+        &self.mailbox
     }
 
     /// The path under which the ring file was found.

@@ -294,7 +294,7 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
         reason: None,
     };
     let functions = functions.iter().map(|f| Row {
-        size: f.size,
+        size: f.size.into(),
         has_exits: f.has_exits,
         has_no_end: f.has_no_end(),
         ..row(f.address, &f.symbol)

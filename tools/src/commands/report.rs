@@ -334,7 +334,13 @@ impl Args {
             .iter()
             .take(self.lines.of(events.len()))
             .map(|row| row.as_json(&head));
-        self.write_json(spans.chain(profiles).chain(events), out)
+        for row in spans.chain(profiles).chain(events) {
+            match self.json.version() {
+                Some(JsonVersion::Old) => writeln!(out, "{}", self.json.form(row.parse()?))?,
+                _ => writeln!(out, "{row}")?,
+            }
+        }
+        Ok(())
     }
 
     fn show(&self, figures: &Figures<'_>, found: &Reported, out: &mut Sink) -> anyhow::Result<()> {

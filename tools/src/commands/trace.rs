@@ -8,9 +8,11 @@ mod trigger;
 use ringmark_format::tracer_text::Verb;
 
 use crate::output::json::NewJsonOption;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, note, printable};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames, PatternSyntax};
+use crate::tracing::requests::Answer;
+use crate::tracing::tracer_session::TracerSession;
 use change::change;
 
 /// Enable and disable functions of a running process
@@ -97,7 +99,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.action {
             Action::Start(start) => start.run(),
-            Action::Stop(stop) => change(&stop.of, stop.json, Verb::Stop, &[]),
+            Action::Stop(stop) => stop.stop(),
             Action::Status(status) => status.run(),
             Action::Filter(patterns) => patterns.run(Verb::Filter),
             Action::Notrace(patterns) => patterns.run(Verb::Notrace),
@@ -122,6 +124,25 @@ impl PatternArgs {
         };
         names.check()?;
         change(&self.of, self.json, verb, &names.lines())
+    }
+}
+
+impl StopArgs {
+    /// Stops the function tracer, and says which others are on.
+    fn stop(&self) -> anyhow::Result<Exit> {
+        let exit = change(&self.of, self.json, Verb::Stop, &[])?;
+        let pid = self.of.pid;
+        // Without an answer nothing is known of the others.
+        let status = TracerSession::find(pid).and_then(|session| session.ask(Verb::Status, &[]));
+        let status = status.ok();
+        let all = status.iter().flat_map(Answer::tracers);
+        for other in all.filter(|tracer| tracer.state != "off" && !self.of.is(tracer)) {
+            let name = printable(other.name);
+            note(&format!(
+                "{name} is on: 'ringmark trace stop -p {pid} --tracer {name}' stops it"
+            ));
+        }
+        Ok(exit)
     }
 }
 

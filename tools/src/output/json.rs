@@ -92,7 +92,7 @@ pub(crate) struct Line(pub(crate) Value);
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escape::json_line(&self.0.to_string()))
+        f.write_str(&escape::json_line(self.0.to_string()))
     }
 }
 

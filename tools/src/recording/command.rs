@@ -50,9 +50,10 @@ pub(crate) fn record(
 ) -> anyhow::Result<Outcome> {
     program.check()?;
     check_program(command)?;
-    if let (Some(_), Some(program)) = (preload, command.first()) {
-        Preload::tell_of(program);
-    }
+    let untraceable = match (preload, command.first()) {
+        (Some(_), Some(program)) => Preload::tell_of(program),
+        _ => false,
+    };
     let to = destination(output)?;
     let options = RecordOptions {
         remove_kept: settings::kept_by_us(),
@@ -67,13 +68,14 @@ pub(crate) fn record(
     let settings = program.for_program(preload.is_some());
     outcome.settings = Some(printable(&settings.to_string_lossy()));
     if let (Some(_), Some(program), 0) = (preload, command.first(), outcome.progress.pages) {
-        Preload::tell_of_refused(program);
+        // Neither its functions nor those of a program that it started.
+        outcome.not_recorded = untraceable || Preload::tell_of_refused(program);
     }
     // Not one that an earlier process of this number left.
     let off = notes::off_note(pid).filter(|note| note.written >= begun);
     let off = off.map(|note| printable(&note.reason));
     if outcome.progress.sessions_done > 0 {
-        outcome.not_recorded = off.is_some();
+        outcome.not_recorded |= off.is_some();
         let what = match preload {
             Some(_) => "the program's own events were NOT recorded, only its functions",
             None => "a part of the program was NOT recorded",

@@ -48,9 +48,9 @@ impl EventRow {
         self.payload_bytes += more.payload_bytes;
     }
 
-    /// The row as a JSON object.
-    pub(crate) fn as_json(&self, head: &Head) -> serde_json::Value {
-        json_row::object(
+    /// The row as a line of JSON.
+    pub(crate) fn as_json(&self, head: &Head) -> String {
+        json_row::line(
             head,
             &JsonRow {
                 of: self.kind,

@@ -104,11 +104,11 @@ impl TracerProfile {
             .sum()
     }
 
-    /// A JSON object per function.
-    pub(crate) fn as_json(&self, head: &Head) -> impl Iterator<Item = serde_json::Value> {
+    /// A line of JSON per function.
+    pub(crate) fn as_json(&self, head: &Head) -> impl Iterator<Item = String> {
         self.functions.iter().map(|f| {
             let times = f.times();
-            json_row::object(
+            json_row::line(
                 head,
                 &JsonRow {
                     of: "profile",

@@ -94,7 +94,8 @@ impl Source<'_> {
     /// The words of the command that shows what happened in the threads of a span while it lasted;
     /// `None`: standard input is not there a second time. `word` makes a word of a file's path.
     fn command(&self, span: &Span<'_>, word: fn(&Path) -> String) -> Option<Vec<String>> {
-        let mut words = vec!["ringmark".to_owned(), "cat".to_owned()];
+        let shows = if span.is_call() { "graph" } else { "cat" };
+        let mut words = vec!["ringmark".to_owned(), shows.to_owned()];
         match self.pid {
             Some(pid) => words.extend(["-p".to_owned(), pid.to_string()]),
             None if self.files.iter().any(|file| is_standard(file)) => return None,

@@ -90,10 +90,10 @@ impl SpanRow {
         }
     }
 
-    /// The row as a JSON object.
-    pub(crate) fn as_json(&self, head: &Head) -> serde_json::Value {
+    /// The row as a line of JSON.
+    pub(crate) fn as_json(&self, head: &Head) -> String {
         let times = self.times;
-        json_row::object(
+        json_row::line(
             head,
             &JsonRow {
                 of: self.of,

@@ -156,6 +156,16 @@ impl CallDetail {
         lines.into_iter().flatten().collect()
     }
 
+    /// As lines of a start that owes nothing to an earlier one: what is not given gets its default.
+    pub(crate) fn all_lines(&self) -> Vec<RequestLine<'static>> {
+        vec![
+            RequestLine::Args(self.args.unwrap_or(0)),
+            RequestLine::Result(self.result),
+            RequestLine::MinNs(self.min_time.map_or(0, whole_ns)),
+            RequestLine::BudgetPpm(self.budget.unwrap_or(0)),
+        ]
+    }
+
     /// Whether no option is given.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()

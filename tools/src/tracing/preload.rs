@@ -99,7 +99,7 @@ impl Wanted<'_> {
         let mut lines = vec![RequestLine::Tracer(self.kind)];
         lines.extend(self.names.lines());
         lines.extend(self.options.triggers.lines(self.names.syntax));
-        lines.extend(self.options.detail.lines());
+        lines.extend(self.options.detail.all_lines());
         lines
     }
 }
@@ -119,28 +119,30 @@ impl Preload {
     }
 
     /// Prints why the functions of this program cannot be traced, as far as the headers of its file
-    /// tell. The program is started all the same: it may start others, or load objects, whose
-    /// functions can be.
-    pub(crate) fn tell_of(program: &OsStr) {
-        tell(program, obstacle);
+    /// tell; returns whether there is a reason. The program is started all the same: it may start
+    /// others, or load objects, whose functions can be.
+    pub(crate) fn tell_of(program: &OsStr) -> bool {
+        tell(program, obstacle)
     }
 
-    /// Prints why none of the patch sites that this program has can be used. To see that, its whole
-    /// file is read.
-    pub(crate) fn tell_of_refused(program: &OsStr) {
+    /// Prints why none of the patch sites that this program has can be used; returns whether that is so.
+    /// To see it, its whole file is read.
+    pub(crate) fn tell_of_refused(program: &OsStr) -> bool {
         tell(program, |path| {
             let found = in_file(path).ok()?;
             let is_refused = found.functions.is_empty() && !found.refused.is_empty();
             is_refused.then(|| no_sites(&found))
-        });
+        })
     }
 }
 
-fn tell(program: &OsStr, of_file: fn(&Path) -> Option<String>) {
-    let Some(path) = on_path(program) else { return };
-    if let Some(text) = of_file(&path) {
+fn tell(program: &OsStr, of_file: fn(&Path) -> Option<String>) -> bool {
+    let path = on_path(program);
+    let found = path.and_then(|path| Some((of_file(&path)?, path)));
+    if let Some((text, path)) = &found {
         note(&format!("{}: {text}", path.display()));
     }
+    found.is_some()
 }
 
 /// The file that a program's name means.

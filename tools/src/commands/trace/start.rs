@@ -68,7 +68,11 @@ impl StartArgs {
             self.require_functions(&session)?;
         }
         let mut lines = self.of.lines_with(&self.names.lines());
-        lines.extend(self.detail.lines());
+        // A start that names functions is a new one; one that does not goes on as before.
+        lines.extend(match self.names.is_empty() {
+            true => self.detail.lines(),
+            false => self.detail.all_lines(),
+        });
         lines.extend(self.triggers.lines(self.names.syntax));
         lines.extend(self.kind.map(RequestLine::Kind));
         // Before the start: from then on a signal must find us ready.

@@ -14,7 +14,7 @@ use crate::tracing::tracer_session::TracerSession;
 
 /// What profilers find while a tracer is on.
 const PROFILERS: &str = "profilers outside the process find ringmark_return in the place of the callers of traced \
-                         functions, but where exits are sleds";
+                         functions, but where exits are sleds; a trace with --args has the callers";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
