@@ -11,6 +11,7 @@ use crate::deny_rule::DenyRule;
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
 use crate::store::Store;
+use crate::token_guesses::TokenGuesses;
 
 /// The collector as its connections see it.
 pub(crate) struct ConnectionContext {
@@ -20,6 +21,7 @@ pub(crate) struct ConnectionContext {
     /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
+    pub(crate) guesses: TokenGuesses,
     pub(crate) memory: BlockMemory,
     /// One permit for each connection of a proved host.
     pub(crate) connections: Arc<Semaphore>,

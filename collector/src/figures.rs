@@ -76,6 +76,7 @@ figures! {
     draining "gauge" "1 while the collector is about to end.",
     disk_wait_seconds "gauge" "Age of the oldest call to the disk that has not returned.",
     certificate_expiry_timestamp_seconds "gauge" "When the collector's certificate ends, in seconds since 1970; 0: it has none.",
+    certificate_renewal_timestamp_seconds "gauge" "When it is to be renewed: in the last tenth of its life, two weeks before its end at most; 0: it has none.",
 }
 
 /// Longest call to the disk of a collector that is healthy.

@@ -27,7 +27,86 @@ struct Host {
     durable_bytes: AtomicU64,
     /// When it was heard last, ns since 1970.
     seen_ns: AtomicU64,
+    lost_events: AtomicU64,
+    overwritten_pages: AtomicU64,
+    missing_pages: AtomicU64,
+    /// When a loss was counted last, ns since 1970.
+    loss_ns: AtomicU64,
+    removed_segments: AtomicU64,
+    removed_bytes: AtomicU64,
 }
+
+/// A figure of a host: its name, kind and meaning, and where it is.
+type Figure = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Host) -> &AtomicU64,
+);
+
+/// All figures of a host. Those that end in `_seconds` are held in ns.
+const FIGURES: [Figure; 10] = [
+    (
+        "connections",
+        "gauge",
+        "Connections of the host open now.",
+        |h| &h.connections,
+    ),
+    (
+        "received_bytes_total",
+        "counter",
+        "Bytes of blocks received from the host.",
+        |h| &h.received_bytes,
+    ),
+    (
+        "durable_bytes_total",
+        "counter",
+        "Bytes of blocks from the host acknowledged as durable.",
+        |h| &h.durable_bytes,
+    ),
+    (
+        "seen_timestamp_seconds",
+        "gauge",
+        "When something came from the host last, in seconds since 1970; 0: nothing since the collector started.",
+        |h| &h.seen_ns,
+    ),
+    (
+        "lost_events_total",
+        "counter",
+        "Events that programs of the host lost, whatever the cause, as their counters say.",
+        |h| &h.lost_events,
+    ),
+    (
+        "overwritten_pages_total",
+        "counter",
+        "Pages of flight recorders that were overwritten between two pages that came.",
+        |h| &h.overwritten_pages,
+    ),
+    (
+        "missing_pages_total",
+        "counter",
+        "Pages of other sessions that are missing between two pages that came.",
+        |h| &h.missing_pages,
+    ),
+    (
+        "loss_timestamp_seconds",
+        "gauge",
+        "When one of these three grew last, in seconds since 1970; 0: never since the collector started.",
+        |h| &h.loss_ns,
+    ),
+    (
+        "removed_segments_total",
+        "counter",
+        "Segments of the host removed by retention.",
+        |h| &h.removed_segments,
+    ),
+    (
+        "removed_bytes_total",
+        "counter",
+        "Bytes of these segments.",
+        |h| &h.removed_bytes,
+    ),
+];
 
 /// Whether a host has proved its name. Those that have not are counted together, under an empty
 /// name: strangers must not choose what monitoring stores.
@@ -39,6 +118,10 @@ pub(crate) enum Proof {
 
 /// A connection of a host; counted until this is dropped.
 pub(crate) struct Presence(Arc<Host>);
+
+/// Where losses of a host are counted.
+#[derive(Debug, Clone)]
+pub(crate) struct HostLosses(Arc<Host>);
 
 impl Hosts {
     /// Counts a connection of this host.
@@ -62,37 +145,19 @@ impl Hosts {
         }
     }
 
+    /// Counts a segment of a host that retention removed.
+    pub(crate) fn removed(&self, host: &str, bytes: u64) {
+        let hosts = lock(&self.0);
+        if let Some(host) = hosts.get(host).or_else(|| hosts.get("")) {
+            host.removed_segments.fetch_add(1, Relaxed);
+            host.removed_bytes.fetch_add(bytes, Relaxed);
+        }
+    }
+
     /// All of them in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
-        type Of = fn(&Host) -> &AtomicU64;
-        let figures: [(&str, &str, &str, Of); 4] = [
-            (
-                "connections",
-                "gauge",
-                "Connections of the host open now.",
-                |h| &h.connections,
-            ),
-            (
-                "received_bytes_total",
-                "counter",
-                "Bytes of blocks received from the host.",
-                |h| &h.received_bytes,
-            ),
-            (
-                "durable_bytes_total",
-                "counter",
-                "Bytes of blocks from the host acknowledged as durable.",
-                |h| &h.durable_bytes,
-            ),
-            (
-                "seen_timestamp_seconds",
-                "gauge",
-                "When something came from the host last, in seconds since 1970; 0: nothing since the collector started.",
-                |h| &h.seen_ns,
-            ),
-        ];
         let (hosts, mut text) = (lock(&self.0), String::new());
-        for (name, kind, help, of) in figures {
+        for (name, kind, help, of) in FIGURES {
             let name = format!("ringmark_collector_host_{name}");
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
             for (host, figures) in hosts.iter() {
@@ -119,7 +184,34 @@ fn make_room(hosts: &mut BTreeMap<String, Arc<Host>>) -> bool {
     name.is_some_and(|name| hosts.remove(&name).is_some())
 }
 
+impl HostLosses {
+    /// Counts events that programs lost.
+    pub(crate) fn lost(&self, events: u64) {
+        self.add(&self.0.lost_events, events);
+    }
+
+    /// Counts pages that were overwritten before they were sent.
+    pub(crate) fn overwritten(&self, pages: u64) {
+        self.add(&self.0.overwritten_pages, pages);
+    }
+
+    /// Counts pages that did not come.
+    pub(crate) fn missing(&self, pages: u64) {
+        self.add(&self.0.missing_pages, pages);
+    }
+
+    fn add(&self, figure: &AtomicU64, n: u64) {
+        figure.fetch_add(n, Relaxed);
+        self.0.loss_ns.store(now_ns(), Relaxed);
+    }
+}
+
 impl Presence {
+    /// Where losses of the host are counted.
+    pub(crate) fn losses(&self) -> HostLosses {
+        HostLosses(self.0.clone())
+    }
+
     /// Counts bytes of blocks that were received.
     pub(crate) fn received(&self, bytes: u64) {
         self.0.received_bytes.fetch_add(bytes, Relaxed);
@@ -160,8 +252,10 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        let seen = text.lines().rev().find_map(|line| line.split_once("} "));
-        let seen: u64 = seen.unwrap().1.parse().unwrap();
+        let seen = text.lines().find_map(|line| {
+            line.strip_prefix("ringmark_collector_host_seen_timestamp_seconds{host=\"web-1\"} ")
+        });
+        let seen: u64 = seen.unwrap().parse().unwrap();
         assert!(now_ns() / NS_PER_S - seen < 100, "{text}");
     }
 
@@ -171,7 +265,10 @@ mod tests {
         hosts.remember("web-1");
         let text = hosts.text();
         assert!(text.contains("connections{host=\"web-1\"} 0\n"), "{text}");
-        assert!(text.contains("seconds{host=\"web-1\"} 0\n"), "{text}");
+        assert!(
+            text.contains("seen_timestamp_seconds{host=\"web-1\"} 0\n"),
+            "{text}"
+        );
         let _here = hosts.welcome("web-1", Proof::Proved);
         assert!(hosts.text().contains("connections{host=\"web-1\"} 1\n"));
     }
@@ -195,7 +292,7 @@ mod tests {
         let _new = welcome(HOSTS_MAX);
         let _one_more = welcome(HOSTS_MAX + 1);
         let text = hosts.text();
-        assert_eq!(text.lines().count(), 4 * (2 + HOSTS_MAX + 1));
+        assert_eq!(text.lines().count(), FIGURES.len() * (2 + HOSTS_MAX + 1));
         assert!(!text.contains("{host=\"a___0\"}"));
         assert!(text.contains(&format!("{{host=\"a___{HOSTS_MAX}\"}} 1")));
         assert!(text.contains("{host=\"\"} 1"));

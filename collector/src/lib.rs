@@ -37,19 +37,22 @@ mod mutex;
 mod notice;
 mod options;
 mod peer;
+mod reason;
 mod refusals;
 mod server;
 mod settings;
 #[doc(hidden)]
 pub mod socketless_collector;
 pub mod store;
+mod token_guesses;
 mod unix_socket;
 mod unproved;
 
 pub use deny_rule::{BadRule, DenyRule};
 pub use figures::Figures;
 pub use host_shares::HostLimits;
-pub use notice::{Notice, Origin, Severity};
+pub use notice::{Doing, Notice, Origin, Severity};
 pub use options::CollectorOptions;
+pub use reason::Reason;
 pub use server::{Collector, CollectorError};
 pub use settings::{CollectorSettings, NeedsRestart};

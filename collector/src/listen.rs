@@ -7,7 +7,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, PeerCertificate, explain};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -15,9 +14,10 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::{ConnectionEnd, Departure};
 use crate::messages;
-use crate::notice::Origin;
+use crate::notice::{Doing, Origin};
+use crate::reason::Reason;
 use crate::settings::SharedCredentials;
 use crate::unix_socket::NamedSocket;
 
@@ -107,12 +107,16 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// The peer, for a notice about a refusal with this code.
-    pub(crate) fn origin(&self, code: u32) -> Origin {
+    /// The peer, for a notice about what it did before it was welcomed.
+    pub(crate) fn origin(&self, doing: Doing) -> Origin {
         Origin {
             address: self.address,
             shown: self.from.clone(),
-            code,
+            doing,
+            host: None,
+            session: None,
+            sessions: 0,
+            bytes: 0,
         }
     }
 
@@ -134,6 +138,8 @@ pub(crate) enum Incoming {
 
 /// A connection that is ready for the greeting.
 pub(crate) struct AcceptedStream {
+    /// Where it comes from; `None`: a unix socket.
+    pub(crate) address: Option<IpAddr>,
     pub(crate) bytes: Box<dyn Bytes>,
     pub(crate) peer: PeerProof,
 }
@@ -157,41 +163,54 @@ struct HandshakeError {
 }
 
 impl Incoming {
-    /// Shakes hands if TLS is spoken here, within this time.
+    /// Shakes hands if TLS is spoken here, within this time, with a peer at this address.
     ///
     /// # Errors
     /// The peer is refused, or gone.
-    pub(crate) async fn secure(self, within: Duration) -> Result<AcceptedStream, ConnectionEnd> {
+    pub(crate) async fn secure(
+        self,
+        address: Option<IpAddr>,
+        within: Duration,
+    ) -> Result<AcceptedStream, ConnectionEnd> {
         match self {
             Self::Tcp(stream) => Ok(AcceptedStream {
+                address,
                 bytes: Box::new(stream),
                 peer: PeerProof::Nothing,
             }),
             Self::Unix(stream) => Ok(AcceptedStream {
+                address,
                 bytes: Box::new(stream),
                 peer: PeerProof::Local,
             }),
-            Self::Tls(tcp, acceptor) => match timeout(within, shake(tcp, acceptor)).await {
-                Ok(shaken) => shaken,
-                Err(_) => {
-                    let text = format!("no TLS handshake within {} s", within.as_secs_f32());
-                    Err(ConnectionEnd::refused(refusal::DENIED, text))
+            Self::Tls(tcp, acceptor) => {
+                match timeout(within, shake(tcp, address, acceptor)).await {
+                    Ok(shaken) => shaken,
+                    Err(_) => {
+                        let text = format!("no TLS handshake within {} s", within.as_secs_f32());
+                        Err(ConnectionEnd::refused(Reason::Handshake, text))
+                    }
                 }
-            },
+            }
         }
     }
 }
 
 /// The TLS handshake. A streamer that does not speak TLS is told so in its own protocol.
-async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, ConnectionEnd> {
+async fn shake(
+    tcp: TcpStream,
+    address: Option<IpAddr>,
+    acceptor: TlsAcceptor,
+) -> Result<AcceptedStream, ConnectionEnd> {
     let mut first = [0];
     if tcp.peek(&mut first).await? == 0 {
-        return Err(ConnectionEnd::Gone);
+        return Err(ConnectionEnd::Gone(Departure::Closed));
     }
     if first[0] == PLAIN {
         let text = "this port wants TLS, expected tls:// and not tcp://";
-        say_and_close(Box::new(tcp), &messages::refused(refusal::DENIED, text)).await;
-        return Err(ConnectionEnd::refused(refusal::DENIED, "not TLS"));
+        let refused = messages::refused(Reason::NotTls.code(), text);
+        say_and_close(Box::new(tcp), &refused).await;
+        return Err(ConnectionEnd::refused(Reason::NotTls, "not TLS"));
     }
     match acceptor.accept(tcp).into_fallible().await {
         Ok(tls) => {
@@ -199,6 +218,7 @@ async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, 
             let certificate = PeerCertificate::of(chain);
             let bytes = Box::new(tls);
             Ok(AcceptedStream {
+                address,
                 bytes,
                 peer: PeerProof::Certificate(certificate),
             })
@@ -208,8 +228,10 @@ async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, 
             say_and_close(Box::new(tcp), &[]).await;
             let tls = error.get_ref().and_then(|e| e.downcast_ref());
             Err(match tls.cloned() {
-                Some(source) => ConnectionEnd::refused(refusal::DENIED, HandshakeError { source }),
-                None => ConnectionEnd::Gone,
+                Some(source) => {
+                    ConnectionEnd::refused(Reason::Handshake, HandshakeError { source })
+                }
+                None => ConnectionEnd::Gone(Departure::Closed),
             })
         }
     }

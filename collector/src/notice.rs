@@ -3,6 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use ringmark_format::Uuid;
+
+use crate::reason::Reason;
+
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -25,15 +29,41 @@ pub struct Notice {
     pub text: String,
 }
 
-/// A peer whose doing is reported. Whatever it says, notices of one address and one code are alike.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A peer whose doing is reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// Its address; `None`: a unix socket.
     pub address: Option<IpAddr>,
-    /// Its port or the path of the socket, for people.
+    /// Its address and port, or the path of the socket, for people.
     pub shown: String,
-    /// The code of the refusal, of the specification's table `stream::refusal`.
-    pub code: u32,
+    /// What it did.
+    pub doing: Doing,
+    /// The host that it was welcomed as; `None`: it was not.
+    pub host: Option<String>,
+    /// The session that was refused; `None`: none, or the whole connection.
+    pub session: Option<Uuid>,
+    /// Sessions that it announced.
+    pub sessions: u64,
+    /// Bytes of blocks that it sent.
+    pub bytes: u64,
+}
+
+/// What a peer did. Whatever it says, notices of one address and one doing are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Doing {
+    /// It came, and was welcomed.
+    Came,
+    /// It went, or its connection broke.
+    Went,
+    /// It was refused.
+    Refused(Reason),
+}
+
+impl Origin {
+    /// The host that it was welcomed as; empty: it was not.
+    pub(crate) fn named(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
 }
 
 impl Notice {
@@ -64,8 +94,12 @@ impl Notice {
 
     /// What a peer did.
     pub(crate) fn of(origin: Origin, text: String) -> Self {
+        let severity = match origin.doing {
+            Doing::Came | Doing::Went => Severity::Info,
+            Doing::Refused(_) => Severity::Warning,
+        };
         Self {
-            severity: Severity::Warning,
+            severity,
             origin: Some(origin),
             text,
         }

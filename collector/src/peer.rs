@@ -13,26 +13,29 @@ mod connection;
 mod proof;
 mod sessions;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES, refusal};
+use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use crate::clock::now_ns;
 use crate::connection_context::{AdmissionRules, ConnectionContext};
-use crate::connection_end::{ConnectionEnd, Refusal};
+use crate::connection_end::{ConnectionEnd, Departure, Refusal};
 use crate::figures::Figures;
 use crate::hosts::{Presence, Proof};
 use crate::listen::{AcceptedStream, PeerProof};
 use crate::messages;
+use crate::reason::Reason;
 use crate::store::{SharedSession, SyncMode, make_durable};
 use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
+use proof::Guesser;
 use sessions::{Sessions, is_stored};
 
 /// How long a sync waits for more bytes: one sync for many blocks costs as much as for one.
@@ -45,6 +48,23 @@ struct Admission {
     _connection: OwnedSemaphorePermit,
 }
 
+/// A streamer that was welcomed.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit {
+    /// The host that it speaks for.
+    pub(crate) host: String,
+    /// Sessions that it has announced.
+    pub(crate) sessions: u64,
+    /// Bytes of blocks that it has sent.
+    pub(crate) bytes: u64,
+}
+
+/// A streamer that was served to its end.
+pub(crate) struct Served {
+    pub(crate) visit: Visit,
+    pub(crate) end: ConnectionEnd,
+}
+
 /// A streamer, and the conversation with it.
 pub(crate) struct Peer {
     connection: Connection,
@@ -53,6 +73,8 @@ pub(crate) struct Peer {
     context: Arc<ConnectionContext>,
     /// What it proved before the greeting.
     proof: PeerProof,
+    /// Where it comes from; `None`: a unix socket.
+    address: Option<IpAddr>,
     /// The host that it speaks for; empty before the greeting is over.
     host: String,
     /// Its place among the connections of all hosts and of its own, from the greeting on.
@@ -90,6 +112,7 @@ impl Peer {
             rules: context.admission.subscribe(),
             context,
             proof: accepted.peer,
+            address: accepted.address,
             host: String::new(),
             admission: None,
             skipped: 0,
@@ -97,10 +120,22 @@ impl Peer {
     }
 
     /// Serves the streamer to its end. One that is refused is told why.
-    pub(crate) async fn serve(mut self) -> ConnectionEnd {
-        match self.take_in().await {
-            Ok(()) => ConnectionEnd::Gone,
-            Err(end) => Box::pin(self.end(end)).await,
+    pub(crate) async fn serve(mut self) -> Served {
+        let end = match self.take_in().await {
+            Ok(()) => ConnectionEnd::Gone(Departure::Closed),
+            Err(end) => end,
+        };
+        let visit = self.visit();
+        let end = Box::pin(self.end(end)).await;
+        Served { visit, end }
+    }
+
+    /// Who it is, and what it has sent so far.
+    pub(crate) fn visit(&self) -> Visit {
+        Visit {
+            host: self.host.clone(),
+            sessions: self.sessions.announced_so_far(),
+            bytes: self.acks.received(),
         }
     }
 
@@ -133,10 +168,14 @@ impl Peer {
         if hello.version_major > STREAM_MAJOR {
             let found = hello.version_major;
             let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
-            return Err(ConnectionEnd::refused(refusal::VERSION, text));
+            return Err(ConnectionEnd::refused(Reason::Version, text));
         }
         let rules = self.rules.borrow_and_update().clone();
-        self.host = proof::prove(&self.proof, &rules, &hello)?;
+        let guesser = Guesser {
+            address: self.address,
+            all: &self.context.guesses,
+        };
+        self.host = proof::prove(&self.proof, &rules, &hello, guesser)?;
         self.admit()?;
         let credit = self.acks.give_credit(*self.room.borrow_and_update());
         let welcome = messages::welcome(self.context.store.id(), now_ns(), credit);
@@ -145,11 +184,12 @@ impl Peer {
 
     /// Gives the connection a place among all connections and those of its host.
     fn admit(&mut self) -> Result<(), ConnectionEnd> {
-        let busy = |why: String| ConnectionEnd::refused(refusal::BUSY, why);
         let connections = self.context.connections.clone().try_acquire_owned();
-        let connection = connections.map_err(|_| busy("too many connections".to_owned()))?;
+        let too_many = |_| ConnectionEnd::refused(Reason::Connections, "too many connections");
+        let connection = connections.map_err(too_many)?;
         let share = self.context.shares.enter(&self.host);
-        let share = share.map_err(|error| busy(error.to_string()))?;
+        let too_many = |error| ConnectionEnd::refused(Reason::HostConnections, error);
+        let share = share.map_err(too_many)?;
         let has_token = self.rules.borrow().token.is_some();
         let is_proved = has_token || self.proof != PeerProof::Nothing;
         let proof = match is_proved {
@@ -176,7 +216,7 @@ impl Peer {
                 heard_at = TokioInstant::now();
             }
             if heard_at.elapsed() >= SILENT {
-                return Err(ConnectionEnd::Gone);
+                return Err(ConnectionEnd::Gone(Departure::Silent));
             }
             proof::check_validity(&self.proof)?;
             let ping_at = self.connection.ping_if_due().await?;
@@ -275,7 +315,7 @@ impl Peer {
             stream::kind::BYE => {
                 self.sync_all().await?;
                 self.connection.shutdown().await;
-                Err(ConnectionEnd::Gone)
+                Err(ConnectionEnd::Gone(Departure::Bye))
             }
             stream::kind::HELLO..=stream::kind::DRAIN => {
                 let text = format!("a message of kind {} out of place", header.kind);
@@ -309,7 +349,9 @@ impl Peer {
 
     /// Answers SESSION with RESUME: what is stored of the session, and durable.
     async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), ConnectionEnd> {
-        let announced = self.sessions.announced(&self.host, uuid, content);
+        let losses = self.admission.as_ref();
+        let losses = losses.map(|admission| admission.presence.losses());
+        let announced = self.sessions.announced(&self.host, uuid, content, losses);
         let session = announced.await?;
         // What an earlier connection stored may not be durable. The streamer releases all pages
         // that RESUME names, so they are synced before it is sent.

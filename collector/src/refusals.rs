@@ -3,27 +3,17 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ringmark_format::stream::refusal;
-
-/// Codes of refusals and the values of their label.
-const REASONS: [(u32, &str); 6] = [
-    (refusal::DENIED, "denied"),
-    (refusal::VERSION, "version"),
-    (refusal::PROTOCOL, "protocol"),
-    (refusal::FOREIGN, "foreign"),
-    (refusal::STORE, "store"),
-    (refusal::BUSY, "busy"),
-];
+use crate::reason::Reason;
 
 /// How often each reason was given.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals([AtomicU64; REASONS.len()]);
+pub(crate) struct Refusals([AtomicU64; Reason::ALL.len()]);
 
 impl Refusals {
-    /// Counts a refusal with this code.
-    pub(crate) fn count(&self, code: u32) {
-        if let Some(index) = REASONS.iter().position(|(known, _)| *known == code) {
-            self.0[index].fetch_add(1, Relaxed);
+    /// Counts a refusal.
+    pub(crate) fn count(&self, reason: Reason) {
+        if let Some(count) = self.0.get(reason as usize) {
+            count.fetch_add(1, Relaxed);
         }
     }
 
@@ -32,8 +22,8 @@ impl Refusals {
         let name = "ringmark_collector_refusals_total";
         let help = "Connections and sessions refused, by reason.";
         let mut text = format!("# HELP {name} {help}\n# TYPE {name} counter\n");
-        for ((_, reason), count) in REASONS.iter().zip(&self.0) {
-            let count = count.load(Relaxed);
+        for (reason, count) in Reason::ALL.iter().zip(&self.0) {
+            let (reason, count) = (reason.name(), count.load(Relaxed));
             let _ = writeln!(text, "{name}{{reason=\"{reason}\"}} {count}");
         }
         text
@@ -47,13 +37,13 @@ mod tests {
     #[test]
     fn each_reason_is_counted_alone() {
         let refusals = Refusals::default();
-        for code in [refusal::BUSY, refusal::BUSY, refusal::DENIED, 0, 99] {
-            refusals.count(code);
+        for reason in [Reason::Connections, Reason::Connections, Reason::NoToken] {
+            refusals.count(reason);
         }
         let text = refusals.text();
         for line in [
-            "ringmark_collector_refusals_total{reason=\"busy\"} 2",
-            "ringmark_collector_refusals_total{reason=\"denied\"} 1",
+            "ringmark_collector_refusals_total{reason=\"connections\"} 2",
+            "ringmark_collector_refusals_total{reason=\"no_token\"} 1",
             "ringmark_collector_refusals_total{reason=\"store\"} 0",
         ] {
             assert!(text.lines().any(|found| found == line), "{text}");

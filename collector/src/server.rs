@@ -6,23 +6,24 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, ExpiryWarnings};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
 use crate::block_memory::BlockMemory;
 use crate::connection_context::{AdmissionRules, ConnectionContext};
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::{ConnectionEnd, Departure};
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
-use crate::listen::{Accepted, Incoming, Listener};
+use crate::listen::{Accepted, Listener};
 use crate::metrics::MetricsServer;
-use crate::notice::Notice;
+use crate::notice::{Doing, Notice, Origin};
 use crate::options::CollectorOptions;
-use crate::peer::Peer;
+use crate::peer::{Peer, Served, Visit};
+use crate::reason::Reason;
 use crate::settings::{CollectorSettings, SharedCredentials};
 use crate::store::{Store, StoreError, StoreOptions, upkeep};
+use crate::token_guesses::TokenGuesses;
 use crate::unproved::{Place, Unproved};
 
 /// Longest wait between two cares of the store: closing and removing old segments.
@@ -115,6 +116,7 @@ impl Collector {
             admission: watch::Sender::new(AdmissionRules::new(options.token, &options.denied)),
             handshake_within: options.handshake_within,
             figures: figures.clone(),
+            guesses: TokenGuesses::default(),
             memory: BlockMemory::new(memory, figures.clone()),
             connections: Arc::new(Semaphore::new(options.connections)),
             shares: HostShares::new(options.hosts, memory),
@@ -249,45 +251,88 @@ fn take(
     Figures::add(&context.figures.connections_total, 1);
     let Some(place) = unproved.enter(accepted.address) else {
         let why = "closed at once, since too many connections have not proved their host";
-        let _ = notices.send(Notice::of(accepted.origin(refusal::BUSY), why.to_owned()));
+        let _ = notices.send(Notice::of(
+            accepted.origin(Doing::Refused(Reason::Connections)),
+            why.to_owned(),
+        ));
         return;
     };
     let (context, notices) = (context.clone(), notices.clone());
     tokio::spawn(async move {
         let figures = context.figures.clone();
         Figures::add(&figures.connections, 1);
-        let mut origin = accepted.origin(0);
-        let end = serve(accepted.incoming, context, place).await;
-        if let (Some(why), Some(code)) = (end.why(), end.code()) {
-            Figures::add(&figures.refused_total, 1);
-            figures.refusals.count(code);
-            origin.code = code;
-            let _ = notices.send(Notice::of(origin, why));
-        }
+        serve(accepted, context, place, &notices).await;
         Figures::take(&figures.connections, 1);
     });
 }
 
 /// Serves a connection to its end. Until it has proved its host it may have to make way.
 async fn serve(
-    incoming: Incoming,
+    accepted: Accepted,
     context: Arc<ConnectionContext>,
     mut place: Place,
-) -> ConnectionEnd {
+    notices: &mpsc::UnboundedSender<Notice>,
+) {
+    let origin = accepted.origin(Doing::Came);
+    let (figures, within) = (context.figures.clone(), context.handshake_within);
     // Its memory is given back after the greeting.
     let greet = Box::pin(async {
-        let accepted = incoming.secure(context.handshake_within).await?;
-        Peer::greeted(accepted, context).await
+        let secured = accepted.incoming.secure(accepted.address, within);
+        Peer::greeted(secured.await?, context).await
     });
     let greeted = tokio::select! {
         greeted = greet => greeted,
-        () = place.must_go() => Err(ConnectionEnd::Gone),
+        () = place.must_go() => Err(ConnectionEnd::Gone(Departure::MadeWay)),
     };
     drop(place);
-    match greeted {
-        Ok(peer) => peer.serve().await,
-        Err(end) => end,
+    let notice = match greeted {
+        Ok(peer) => {
+            let origin = origin_of(origin, peer.visit());
+            let came = format!("host {} connected", origin.named());
+            let _ = notices.send(Notice::of(origin.clone(), came));
+            let Served { visit, end } = peer.serve().await;
+            ended(origin_of(origin, visit), &end, &figures)
+        }
+        // One that was never welcomed is worth a line only if it was refused.
+        Err(end) if end.reason().is_none() => return,
+        Err(end) => ended(origin, &end, &figures),
+    };
+    let _ = notices.send(notice);
+}
+
+/// The origin of a notice about a streamer that was welcomed.
+fn origin_of(origin: Origin, visit: Visit) -> Origin {
+    let Visit {
+        host,
+        sessions,
+        bytes,
+    } = visit;
+    Origin {
+        host: Some(host),
+        sessions,
+        bytes,
+        ..origin
     }
+}
+
+/// The notice about the end of a connection; a refusal is counted.
+fn ended(mut origin: Origin, end: &ConnectionEnd, figures: &Figures) -> Notice {
+    if let (Some(why), Some(reason)) = (end.why(), end.reason()) {
+        Figures::add(&figures.refused_total, 1);
+        figures.refusals.count(reason);
+        origin.doing = Doing::Refused(reason);
+        origin.session = end.session();
+        return Notice::of(origin, why);
+    }
+    origin.doing = Doing::Went;
+    let how = end.departure().map_or("", Departure::text);
+    let text = format!(
+        "host {} disconnected after {} sessions and {} bytes: {how}",
+        origin.named(),
+        origin.sessions,
+        origin.bytes
+    );
+    Notice::of(origin, text)
 }
 
 /// Cares for the store, again and again.

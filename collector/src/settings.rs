@@ -73,9 +73,11 @@ impl CollectorSettings {
     }
 
     fn show_expiry(&self) {
-        let until = self.expiry().map_or(0, |expiry| expiry.timestamp());
-        let figures = &self.context.figures;
+        let (expiry, figures) = (self.expiry(), &self.context.figures);
+        let until = expiry.map_or(0, |expiry| expiry.timestamp());
         Figures::set(&figures.certificate_expiry_timestamp_seconds, until);
+        let renew_at = expiry.map_or(0, |expiry| expiry.renewal_timestamp());
+        Figures::set(&figures.certificate_renewal_timestamp_seconds, renew_at);
     }
 
     /// Takes over what can change: certificates, token, denied hosts, what is kept, and the limits of

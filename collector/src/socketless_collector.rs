@@ -15,6 +15,7 @@ use crate::host_shares::{HostLimits, HostShares};
 use crate::listen::{AcceptedStream, PeerProof};
 use crate::peer::Peer;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
+use crate::token_guesses::TokenGuesses;
 
 /// Memory for large blocks, in bytes.
 const MEMORY: usize = 16 << 20;
@@ -61,15 +62,17 @@ impl SocketlessCollector {
             connections: Arc::new(Semaphore::new(1)),
             shares: HostShares::new(HostLimits::default(), MEMORY),
             figures,
+            guesses: TokenGuesses::default(),
             draining,
         });
         let accepted = AcceptedStream {
             bytes: Box::new(tokio::io::join(Cursor::new(sent), Vec::new())),
             peer: PeerProof::Local,
+            address: None,
         };
         let end = self.runtime.block_on(async {
             match Peer::greeted(accepted, context).await {
-                Ok(peer) => peer.serve().await,
+                Ok(peer) => peer.serve().await.end,
                 Err(end) => end,
             }
         });

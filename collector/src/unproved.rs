@@ -157,7 +157,7 @@ impl Drop for Place {
 }
 
 /// The part of an address that one machine or network has to itself.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & V6_NETWORK)),
         v4 => v4,

@@ -73,3 +73,61 @@ fn a_loss_is_not_later_than_the_event_after_it() {
         .collect();
     assert_eq!(times, [1, 500, 500]);
 }
+
+/// The dump of a session whose ring begins with page 4 and has a hole after it.
+fn begun_late(mode: Mode, is_shortened: bool) -> ringmark_decoder::Dump {
+    let mut bytes = start(mode);
+    for (page, event) in [(4, 12), (7, 20)] {
+        let mut page = PageOf::new(page, event);
+        page.event(1, 16, &[0]).close().write(true, &mut bytes);
+    }
+    let mut builder = ringmark_decoder::DumpBuilder::new();
+    builder.read("a store", &bytes[..]).unwrap();
+    if is_shortened {
+        builder.shorten(SESSION);
+    }
+    builder.finish()
+}
+
+#[test]
+fn what_was_removed_from_a_store_is_told_apart_from_what_was_overwritten() {
+    for (mode, is_shortened, removed, overwritten, missing) in [
+        (Mode::Overwrite, true, 12, 7, 0),
+        (Mode::Overwrite, false, 0, 19, 0),
+        (Mode::Discard, true, 12, 0, 7),
+        (Mode::Discard, false, 0, 0, 19),
+    ] {
+        let dump = begun_late(mode, is_shortened);
+        let sum = dump.verify();
+        let found = (sum.removed, sum.overwritten, sum.missing);
+        assert_eq!(found, (removed, overwritten, missing), "{mode:?}");
+        assert_eq!(sum.is_clean(), missing == 0, "{mode:?}");
+        let host = &dump.hosts()[0];
+        let found = (host.removed, host.overwritten, host.missing);
+        assert_eq!(found, (removed, overwritten, missing), "{mode:?}");
+        assert_eq!(host.losses_ns.is_some(), missing > 0, "{mode:?}");
+        let first = dump.events().next();
+        let is_told = matches!(first, Some(Output::Lost(lost))
+            if lost.loss.why.cause() == "removed from the store");
+        assert_eq!(is_told, is_shortened);
+    }
+}
+
+#[test]
+fn the_losses_of_a_host_lie_between_two_times() {
+    let mut bytes = start(Mode::Discard);
+    for (page, event, lost) in [(0, 0, 0), (1, 1, 0), (2, 2, 5), (3, 3, 5)] {
+        let mut page = PageOf::new(page, event);
+        page.header.lost_before = lost;
+        page.event(1, 16, &[0]).close().write(true, &mut bytes);
+    }
+    let dump = read(&bytes).unwrap();
+    let host = &dump.hosts()[0];
+    assert_eq!((host.events, host.lost), (4, 5));
+    let (from, until) = host.losses_ns.unwrap();
+    let (first, last) = (host.first_ns.unwrap(), host.last_ns.unwrap());
+    assert!(
+        first < from && from <= until && until < last,
+        "{first} {from} {until} {last}"
+    );
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{Collector, CollectorOptions, Figures, HostLimits, Notice};
+use ringmark_collector::{Collector, CollectorOptions, Doing, Figures, HostLimits, Notice};
 use ringmark_decoder::Dump;
 use ringmark_decoder::store::dumps_below;
 use ringmark_reader::stream::{
@@ -105,14 +105,17 @@ impl Collecting {
         answer
     }
 
-    /// The next thing that it tells people.
+    /// The next thing that it tells people, apart from hosts that come and go.
     ///
     /// # Panics
     /// When nothing comes.
     pub fn notice(&mut self) -> String {
         let notices = &mut self.notices;
         wait_until(SOON, "a notice", || {
-            Some(notices.try_recv().ok()?.to_string())
+            let notice = notices.try_recv().ok()?;
+            let doing = notice.origin.as_ref().map(|origin| origin.doing);
+            let is_visit = matches!(doing, Some(Doing::Came | Doing::Went));
+            (!is_visit).then(|| notice.to_string())
         })
     }
 

@@ -378,3 +378,17 @@ fn what_is_cut_off_is_kept() {
 fn all_page(found: &StoredBlock) -> usize {
     found.header.page_number as usize
 }
+
+/// A host that announced the session of another one keeps it while it is there, and not afterwards.
+#[test]
+fn a_session_that_was_announced_and_never_stored_is_free_again() {
+    let fixture = Fixture::new("squatted");
+    let open = OpenStore::at(&fixture.path("store"), 1 << 20);
+    let session = |host| open.store.session(SESSION, host, &[0; 320]);
+    let squatted = session("evil").unwrap();
+    assert!(session("web-1").is_err());
+    drop(squatted);
+    let own = session("web-1").unwrap();
+    assert!(session("evil").is_err());
+    drop(own);
+}

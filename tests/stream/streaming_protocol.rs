@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::stream;
-use ringmark_reader::stream::{Address, StreamFigures, StreamStatus, Streamer};
+use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamStatus, Streamer};
 use ringmark_reader::{Access, Selection, Session};
-use ringmark_tests::collecting::stream_options;
-use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::collecting::{stream_options, stream_with};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::scripted_collector::{Received, ScriptedCollector, ScriptedConnection};
 use ringmark_tests::wait_until;
 
@@ -215,6 +215,66 @@ fn expect_status(scene: &Scene, streaming: &Streaming, taking: &mut ScriptedConn
         .sum();
     assert!(lost > 0);
     assert_eq!((status.lost, figures.lost), (lost, lost));
+}
+
+/// A collector that has taken in what was sent, and does not say that it is durable: with a spill a ring that fills
+/// is emptied at once, not only when this has lasted.
+#[test]
+fn what_is_under_way_leaves_a_ring_that_fills() {
+    /// Events of about 1 KB that are let through at a time: four fifths of the ring.
+    const STEP: u64 = 800;
+    const STEPS: u64 = 5;
+    let fixture = Fixture::new("under-way");
+    let taker = ScriptedCollector::at(&fixture.path("socket"));
+    let counters = Counters::new(fixture.path("counters"));
+    let arguments = format!(
+        "1 {} bulk=1000 gate=1 {}",
+        STEP * STEPS,
+        counters.argument()
+    );
+    let program = fixture.start(EMIT, "mode=discard,ring=1M,page=16K,session=8M", &arguments);
+    let ring_file = fixture.ring_file();
+    let to = Address::Unix(fixture.path("socket"));
+    let mut options = stream_options(Selection::Path(ring_file.clone()), to);
+    options.spill = Some(SpillOptions {
+        directory: fixture.path("spill"),
+        bytes_max: 64 << 20,
+    });
+    let streaming = thread::spawn(move || stream_with(options));
+    let mut taking = taker.welcome(PLENTY);
+    taking.resume(0, &[]);
+    let held = || {
+        let (sealed, released) = positions(&ring_file);
+        sealed.values().sum::<u64>() - released.values().sum::<u64>()
+    };
+    let mut waits = Vec::new();
+    for step in 1..=STEPS {
+        counters.allow(STEP * step);
+        let mut filled_at = None;
+        while filled_at.is_none() || held() > 16 {
+            let _ = taking.hear(Duration::from_millis(1));
+            if filled_at.is_none() && counters.read(1)[0] >= STEP * step {
+                filled_at = Some(Instant::now());
+            }
+        }
+        waits.extend(filled_at.map(|at| at.elapsed()));
+        // What was sent becomes durable before the next step.
+        taking.ack(taking.received, PLENTY);
+    }
+    println!("emptied after {waits:?}");
+    let shortest = waits.iter().min().unwrap();
+    assert!(*shortest < Duration::from_millis(60), "{waits:?}");
+    counters.go();
+    let _ = program.finish(SOON).expect_code(0);
+    loop {
+        taking.ack(taking.received, PLENTY);
+        let block = taking.hear(SOON).expect("BYE");
+        if block.header.kind == stream::kind::BYE {
+            break;
+        }
+    }
+    drop(taking);
+    assert_eq!(streaming.join().unwrap().lost, 0);
 }
 
 #[test]

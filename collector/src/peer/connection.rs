@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 
 use ringmark_format::block::BlockHeader;
 use ringmark_format::block_at::BlockAt;
-use ringmark_format::stream::{HostClock, Pong, SILENT_MS, refusal};
+use ringmark_format::stream::{HostClock, Pong, SILENT_MS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, sleep_until, timeout, timeout_at};
 
 use crate::block_memory::TakenMemory;
 use crate::connection_context::ConnectionContext;
-use crate::connection_end::ConnectionEnd;
+use crate::connection_end::{ConnectionEnd, Departure};
 use crate::host_clock::Pings;
 use crate::host_shares::HostShare;
 use crate::incoming_block;
 use crate::listen::{Bytes, say_and_close};
 use crate::messages;
+use crate::reason::Reason;
 
 /// Silence after which a peer counts as gone.
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
@@ -65,7 +66,7 @@ impl Connection {
     /// The peer is gone.
     pub(super) async fn read_until(&mut self, until: TokioInstant) -> Result<bool, ConnectionEnd> {
         match timeout_at(until, self.bytes.read_buf(&mut self.buffer)).await {
-            Ok(Ok(0)) => Err(ConnectionEnd::Gone),
+            Ok(Ok(0)) => Err(ConnectionEnd::Gone(Departure::Closed)),
             Ok(read) => Ok(read? > 0),
             Err(_) => Ok(false),
         }
@@ -92,7 +93,7 @@ impl Connection {
                 return Ok(header);
             }
             if !self.read_until(deadline).await? {
-                return Err(ConnectionEnd::Gone);
+                return Err(ConnectionEnd::Gone(Departure::Silent));
             }
         }
     }
@@ -168,7 +169,7 @@ impl Connection {
         match &self.taken {
             Some(taken) if self.context.memory.is_wanted_back(taken) => {
                 Err(ConnectionEnd::refused(
-                    refusal::BUSY,
+                    Reason::SlowBlock,
                     format!("{}, and others wait for the memory", text()),
                 ))
             }
@@ -179,12 +180,15 @@ impl Connection {
     /// Waits for memory from the pool, and sends PINGs while it waits.
     async fn take_memory(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
         let context = self.context.clone();
-        let share = self.share.clone().ok_or(ConnectionEnd::Gone)?;
+        let share = self
+            .share
+            .clone()
+            .ok_or(ConnectionEnd::Gone(Departure::Closed))?;
         let taking = context.memory.take(&share, bytes);
         tokio::pin!(taking);
         loop {
             if let Ok(taken) = timeout(LOOK_EVERY, &mut taking).await {
-                self.taken = Some(taken.ok_or(ConnectionEnd::Gone)?);
+                self.taken = Some(taken.ok_or(ConnectionEnd::Gone(Departure::Closed))?);
                 return Ok(());
             }
             self.ping_if_due().await?;
@@ -263,7 +267,7 @@ impl Connection {
         };
         match timeout(SILENT, say).await {
             Ok(sent) => sent.map_err(ConnectionEnd::from),
-            Err(_) => Err(ConnectionEnd::Gone),
+            Err(_) => Err(ConnectionEnd::Gone(Departure::Silent)),
         }
     }
 

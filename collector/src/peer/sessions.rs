@@ -14,6 +14,7 @@ use super::acks::Acks;
 use crate::connection_context::ConnectionContext;
 use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
+use crate::hosts::HostLosses;
 use crate::mutex::lock;
 use crate::store::{SharedSession, StoreError};
 
@@ -46,6 +47,8 @@ struct EndedSession {
 pub(super) struct Sessions {
     context: Arc<ConnectionContext>,
     open: HashMap<Uuid, SharedSession>,
+    /// Number of sessions that were announced.
+    announced: u64,
     /// The last measurement of the host's clock, for sessions that are announced later.
     clock: Option<HostClock>,
     /// Sessions whose last word was stored in the present block.
@@ -62,6 +65,7 @@ impl Sessions {
         Self {
             context,
             open: HashMap::new(),
+            announced: 0,
             clock: None,
             final_words: Vec::new(),
             ended: VecDeque::new(),
@@ -70,7 +74,7 @@ impl Sessions {
     }
 
     /// Opens the session of a SESSION block with this content. A session that no connection had
-    /// open is read from its files, on a thread of its own.
+    /// open is read from its files, on a thread of its own. Its losses are counted in `losses`.
     ///
     /// # Errors
     /// It was announced before, belongs to another host, or takes too much memory.
@@ -79,6 +83,7 @@ impl Sessions {
         host: &str,
         uuid: Uuid,
         content: Vec<u8>,
+        losses: Option<HostLosses>,
     ) -> Result<SharedSession, ConnectionEnd> {
         if self.open.len() >= SESSIONS_MAX {
             return Err(ConnectionEnd::protocol(format!(
@@ -93,7 +98,13 @@ impl Sessions {
         let (context, host) = (self.context.clone(), host.to_owned());
         let find = move || {
             let calls = &context.figures.disk_calls;
-            calls.count(|| context.store.session(uuid, &host, &content))
+            calls.count(|| {
+                let found = context.store.session(uuid, &host, &content)?;
+                if let Some(losses) = losses {
+                    lock(&found).count_losses_in(losses);
+                }
+                Ok::<_, StoreError>(found)
+            })
         };
         let found = tokio::task::spawn_blocking(find);
         let session = found
@@ -103,8 +114,14 @@ impl Sessions {
             let calls = &self.context.figures.disk_calls;
             calls.off_the_workers(|| lock(&session).add_clock(clock))?;
         }
+        self.announced += 1;
         self.open.insert(uuid, session.clone());
         Ok(session)
+    }
+
+    /// Number of sessions that were announced.
+    pub(super) fn announced_so_far(&self) -> u64 {
+        self.announced
     }
 
     /// Notes that the last word of sessions ends at this position.

@@ -8,7 +8,7 @@
 //! The way of a block: `sessions` (the [`Store`]) finds its session, in memory or in its files
 //! (`recover`). The `session` checks the block against its `session_contents` (`positions` says which
 //! pages are there) and appends it to its `segments`: to the present `segment`, which is begun where
-//! `session_directories` says. `unsynced` remembers what `durable` has to sync before it may be
+//! `session_directories` says. `losses` counts what never came. `unsynced` remembers what `durable` has to sync before it may be
 //! acknowledged.
 //!
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
@@ -25,6 +25,7 @@ mod free_space;
 mod identity;
 pub mod index;
 mod known_session;
+mod losses;
 mod options;
 mod positions;
 mod recover;

@@ -49,10 +49,11 @@ pub(super) fn session(
             false => None,
         };
         if let Some(index) = index {
-            index
-                .slots
-                .iter()
-                .for_each(|slot| session.contents.have_until(slot));
+            for slot in &index.slots {
+                session.contents.have_until(slot);
+            }
+            let lost = index.slots.iter().map(|slot| slot.last_lost);
+            session.losses.have_lost(lost.fold(0, u64::saturating_add));
         } else {
             let found = read(&path, &mut session)?;
             if is_last && found.can_be_written() {
@@ -237,6 +238,7 @@ fn take(header: &BlockHeader, content: &[u8], before: Before, session: &mut Stor
                 session.contents.note_page(header, place.slot, before);
             }
         }
+        kind::COUNTERS => session.losses.have_counters(content),
         kind::HOST_CLOCK => {
             if let Ok((clock, _)) = HostClock::read_from_prefix(content) {
                 session.clocks.stored(clock);

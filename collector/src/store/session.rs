@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 use super::context::StoreContext;
 use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
+use super::losses::Losses;
 use super::positions::{Before, PagePlace};
 use super::segment::preamble;
 use super::segments::Segments;
@@ -21,6 +22,7 @@ use super::session_contents::SessionContents;
 use crate::figures::Figures;
 use crate::host_clock::ClockHistory;
 use crate::host_name::safe;
+use crate::hosts::HostLosses;
 
 /// A session that several connections may use.
 pub type SharedSession = Arc<Mutex<StoredSession>>;
@@ -34,6 +36,7 @@ pub struct StoredSession {
     pub(super) contents: SessionContents,
     pub(super) segments: Segments,
     pub(super) clocks: ClockHistory,
+    pub(super) losses: Losses,
     context: Arc<StoreContext>,
 }
 
@@ -56,6 +59,7 @@ impl StoredSession {
             host,
             segments: Segments::new(uuid, directory, context),
             clocks: ClockHistory::default(),
+            losses: Losses::default(),
             context: context.clone(),
         })
     }
@@ -66,12 +70,17 @@ impl StoredSession {
         self.contents.remembered()
     }
 
+    /// Whether a host sent it first.
+    pub(super) fn is_of(&self, host: &str) -> bool {
+        self.host == safe(host)
+    }
+
     /// Checks a SESSION block that a host sent with this content.
     ///
     /// # Errors
     /// The session is another host's, or differs.
     pub(super) fn announced(&self, host: &str, content: &[u8]) -> Result<(), StoreError> {
-        if self.host != safe(host) {
+        if !self.is_of(host) {
             return Err(StoreError::Foreign {
                 session: self.uuid,
                 owner: self.host.clone(),
@@ -82,6 +91,11 @@ impl StoredSession {
             return Err(self.contents.wrong(SessionFault::SessionDiffers));
         }
         Ok(())
+    }
+
+    /// Counts its losses for this host from now on.
+    pub(crate) fn count_losses_in(&mut self, host: HostLosses) {
+        self.losses.count_in(host);
     }
 
     /// How far the session is stored: what RESUME says.
@@ -114,7 +128,12 @@ impl StoredSession {
         match header.kind {
             kind::SCHEMA => self.add_schema(header.page_number, content, block),
             kind::PAGE => self.add_page(header, content, block),
-            kind::COUNTERS | kind::ENDING | kind::OPEN_SPANS => self.append(block).map(|()| true),
+            kind::COUNTERS => {
+                self.append(block)?;
+                self.losses.add_counters(content);
+                Ok(true)
+            }
+            kind::ENDING | kind::OPEN_SPANS => self.append(block).map(|()| true),
             // Clocks are measured here, indexes made here; a streamer's own are not stored.
             _ => Ok(false),
         }
@@ -150,6 +169,8 @@ impl StoredSession {
         self.contents.charge_slot(slot)?;
         self.append_charged(block, before)?;
         self.clocks.want();
+        let skipped = self.contents.skipped_before(header, slot);
+        self.losses.skipped(skipped, self.contents.session());
         self.contents.note_page(header, slot, Before::Whole);
         Figures::add(&self.context.figures.pages_total, 1);
         Ok(true)

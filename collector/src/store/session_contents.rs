@@ -204,6 +204,14 @@ impl SessionContents {
         positions.have_until(slot.next_page);
     }
 
+    /// Pages between the last one of a slot and this sealed one. Before the first one of a slot that
+    /// is here nothing is known.
+    pub(super) fn skipped_before(&self, header: &BlockHeader, slot: u32) -> u64 {
+        let is_open = PageState::of_flags(header.flags) == PageState::Open;
+        let before = self.slots.get(&slot).filter(|_| !is_open);
+        before.map_or(0, |before| header.page_number.saturating_sub(before.next()))
+    }
+
     /// Notes that a page is stored. An open page does not count: it will come again, sealed.
     pub(super) fn note_page(&mut self, header: &BlockHeader, slot: u32, before: Before) {
         if PageState::of_flags(header.flags) == PageState::Open {

@@ -149,6 +149,11 @@ impl Store {
                 self.give_up(uuid, &shared)?;
                 None
             }
+            // A host that announced the session of another one and stored nothing does not keep it.
+            Some(shared) if self.is_given_up(&shared, host) => {
+                drop(lock(&self.open).remove(&uuid));
+                None
+            }
             open => open,
         };
         let shared = match open {
@@ -172,6 +177,15 @@ impl Store {
         };
         lock(&shared).announced(host, content)?;
         Ok(shared)
+    }
+
+    /// Whether a session of another host is only in memory: nothing is stored of it, and no connection
+    /// uses it but the one that has `session`.
+    fn is_given_up(&self, session: &SharedSession, host: &str) -> bool {
+        // This reference and that of the map.
+        let is_unused = Arc::strong_count(session) == 2;
+        let session = lock(session);
+        is_unused && !session.is_stored() && !session.is_of(host)
     }
 
     /// Forgets a session whose sync failed, so that it is found again with what is durable of it.
@@ -257,6 +271,9 @@ impl Store {
         Figures::add(&figures.segments_removed_total, enforced.removed);
         Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);
         Figures::set(&figures.store_bytes, enforced.bytes);
+        for (host, bytes) in &enforced.removed_of {
+            figures.hosts.removed(host, *bytes);
+        }
         lock(&self.notices).extend(enforced.notices);
         errors.extend(enforced.errors);
         errors

@@ -9,12 +9,13 @@ use crate::words::number::unsigned;
 use crate::words::timestamp::Stamper;
 
 impl Verification {
-    fn numbers(&self) -> [(&'static str, u64); 18] {
+    fn numbers(&self) -> [(&'static str, u64); 19] {
         [
             ("events", self.events),
             ("lost", self.lost),
             ("overwritten", self.overwritten),
             ("missing", self.missing),
+            ("removed", self.removed),
             ("cancelled", self.cancelled),
             ("uncommitted", self.uncommitted),
             ("reserved", self.reserved),

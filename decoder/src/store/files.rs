@@ -57,11 +57,16 @@ pub fn parse_with(file: &Path, ending: &str) -> Option<SegmentName> {
 /// store, or the host had no name.
 #[must_use]
 pub fn host(segment: &Path) -> Option<&str> {
-    let directory = segment.parent()?;
-    let day = directory.parent()?.parent()?;
-    let is_stored = is_day(day) && parse(segment).is_some();
-    let name = directory.file_name()?.to_str()?;
-    (is_stored && name != UNNAMED).then_some(name)
+    let _ = parse_stored(segment)?;
+    let name = segment.parent()?.file_name()?.to_str()?;
+    (name != UNNAMED).then_some(name)
+}
+
+/// As [`parse`], for a file whose directories are those of a store.
+#[must_use]
+pub fn parse_stored(file: &Path) -> Option<SegmentName> {
+    let day = file.ancestors().nth(DEPTH)?;
+    parse(file).filter(|_| is_day(day))
 }
 
 /// Paths of all segments of the store at `root`, in the order of their names.

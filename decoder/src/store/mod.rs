@@ -10,7 +10,7 @@ mod index_file;
 
 pub use files::{
     ID_FILE, SegmentName, copies, copies_below, dumps_below, files_of_store, host, index_of,
-    is_copy, parse, parse_with, segment, segments,
+    is_copy, parse, parse_stored, parse_with, segment, segments,
 };
 pub use index::{IndexBuilder, SegmentEnd, SegmentIndex};
 pub use index_file::{load_index, segment_end};

@@ -2,6 +2,8 @@
 
 use crate::sums::verify::Verification;
 use crate::trace_file::dump::Dump;
+use crate::trace_file::loss::{self, Loss, Why};
+use crate::trace_file::session::{Session, Slot};
 
 /// The figures of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +16,19 @@ pub struct HostFigures {
     pub events: u64,
     /// Events that were never written.
     pub lost: u64,
+    /// Events that were written and then replaced.
+    pub overwritten: u64,
+    /// Events that were written and are not here.
+    pub missing: u64,
+    /// Events that were removed from the store; see [`Verification::removed`].
+    pub removed: u64,
     /// Earliest event, ns since 1970.
     pub first_ns: Option<u64>,
     /// Latest event, ns since 1970.
     pub last_ns: Option<u64>,
+    /// All events that are lost or missing would stand between these times, ns since 1970; `None`:
+    /// none is, or no event shows when.
+    pub losses_ns: Option<(u64, u64)>,
 }
 
 impl Dump {
@@ -40,9 +51,10 @@ impl Dump {
 
     fn of_host(&self, host: &[u8]) -> HostFigures {
         let mut sum = Verification::default();
-        let mut processes = Vec::new();
+        let (mut processes, mut losses_ns) = (Vec::new(), None);
         for session in self.sessions.iter().filter(|s| s.host() == host) {
             sum.add_session(session);
+            losses_ns = joined(losses_ns, losses_of(session));
             processes.push(session.process);
         }
         processes.sort_unstable();
@@ -52,8 +64,63 @@ impl Dump {
             processes: processes.len() as u64,
             events: sum.events,
             lost: sum.lost,
+            overwritten: sum.overwritten,
+            missing: sum.missing,
+            removed: sum.removed,
             first_ns: sum.first_ns,
             last_ns: sum.last_ns,
+            losses_ns,
         }
     }
+}
+
+/// The shortest time that holds two others.
+fn joined(a: Option<(u64, u64)>, b: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    Some((a.0.min(b.0), a.1.max(b.1)))
+}
+
+/// When events of a session were lost, or would be that are missing.
+fn losses_of(session: &Session) -> Option<(u64, u64)> {
+    let wall = |tick| session.clock.wall_of(tick, session.clock.t_ns(tick));
+    let pages = || session.slots.iter().flat_map(|slot| &slot.pages);
+    let first = pages().map(|page| page.header.tick_base).min()?;
+    let last = pages().filter_map(|page| Some(page.summary.ticks?.1)).max();
+    // Counters are taken at the end, too: what they count may be later than all that is here.
+    let sampled = session.counters.as_ref().and_then(|c| c.sample());
+    let last = last
+        .unwrap_or(first)
+        .max(sampled.map_or(0, |sample| sample.tick));
+    let mut ticks = None;
+    for slot in &session.slots {
+        let losses = loss::of_slot(session, slot).items.into_iter();
+        for (place, _) in losses.filter(|(_, loss)| is_loss(loss)) {
+            ticks = joined(ticks, Some(around(slot, place, (first, last))));
+        }
+    }
+    if loss::of_session(session)
+        .iter()
+        .any(|(_, loss)| is_loss(loss))
+    {
+        ticks = Some((first, last));
+    }
+    ticks.map(|(from, to)| (wall(from), wall(to)))
+}
+
+/// The ticks between which a loss before this page of a slot lies. `session`: its first and last.
+fn around(slot: &Slot, place: usize, session: (u64, u64)) -> (u64, u64) {
+    let before = place.checked_sub(1).and_then(|place| slot.pages.get(place));
+    let before = before.and_then(|page| page.summary.ticks);
+    let after = slot.pages.get(place).map(|page| page.header.tick_base);
+    (
+        before.map_or(session.0, |ticks| ticks.1),
+        after.unwrap_or(session.1),
+    )
+}
+
+/// Whether events are gone that were to be here: not those that made way for newer ones.
+const fn is_loss(loss: &Loss) -> bool {
+    matches!(loss.why, Why::Lost(_) | Why::Missing)
 }

@@ -19,7 +19,7 @@ pub struct LostByCause {
 
 /// The account of a dump.
 ///
-/// `events + cancelled + uncommitted + reserved + overwritten + missing` are all reservations that
+/// `events + cancelled + uncommitted + reserved + overwritten + missing + removed` are all reservations that
 /// were ever made in it; `lost` events never had one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
@@ -33,6 +33,9 @@ pub struct Verification {
     pub overwritten: u64,
     /// Events that were written and are not in this dump.
     pub missing: u64,
+    /// Events that a collector stored, and that were removed with the oldest segments of their
+    /// sessions. Where a ring was overwritten before it was sent, those events are among them.
+    pub removed: u64,
     /// Reservations that were cancelled.
     pub cancelled: u64,
     /// Reservations that were not committed when their page was read.
@@ -57,8 +60,8 @@ pub struct Verification {
     pub repeated: u64,
     /// Copies of pages that contradict another one.
     pub conflicts: u64,
-    /// Segments of a store that were removed while it was read; what was in them counts as missing,
-    /// as if they had been removed before.
+    /// Segments of a store that were removed while it was read; what was in them counts as if they
+    /// had been removed before.
     pub removed_segments: u64,
     /// Files of a store that hold what a collector cut off the ends of segments. They are no
     /// damage: events that are gone for good count as missing.
@@ -156,6 +159,7 @@ impl Verification {
         match loss.why {
             Why::Overwritten => self.overwritten = self.overwritten.saturating_add(loss.count),
             Why::Missing => self.missing = self.missing.saturating_add(loss.count),
+            Why::Removed => self.removed = self.removed.saturating_add(loss.count),
             Why::Lost(_) => {
                 self.lost = self.lost.saturating_add(loss.count);
                 let cause = loss.why.cause();
@@ -200,8 +204,8 @@ impl Verification {
         }
     }
 
-    /// Whether no event was lost or is missing, and nothing is damaged. Overwritten events are no
-    /// fault.
+    /// Whether no event was lost or is missing, and nothing is damaged. Overwritten events and those
+    /// removed from a store are no fault.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0

@@ -3,7 +3,7 @@
 //! Blocks may come in any order and more than once. They are grouped by session first; when all
 //! inputs have been read, the schema is read and the clocks are fitted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -42,8 +42,8 @@ pub struct Dump {
     pub bytes: u64,
     /// Bytes of segments that were left out; see [`DumpBuilder::leave_out`].
     pub left_out_bytes: u64,
-    /// Segments of a store that were removed while it was read. Their events count as missing, as
-    /// if the segments had been removed before.
+    /// Segments of a store that were removed while it was read. What is not here of their
+    /// events counts as if they had been removed before.
     pub removed_segments: u64,
     /// Copies of pages that brought nothing new.
     pub repeated: u64,
@@ -115,6 +115,8 @@ pub struct DumpBuilder {
     choice: SessionChoice,
     /// Names of hosts in the stores that sessions were read from.
     hosts: HashMap<Uuid, Vec<u8>>,
+    /// Sessions whose oldest segments are not in the store any more.
+    shortened: HashSet<Uuid>,
     unpacked: Arc<Unpacked>,
 }
 
@@ -133,6 +135,12 @@ impl DumpBuilder {
     /// Tells under which name a store holds the host of a session.
     pub fn name_host(&mut self, session: Uuid, host: &[u8]) {
         self.hosts.insert(session, host.to_vec());
+    }
+
+    /// Tells that the oldest segments of a session were removed from its store. What is missing before
+    /// the first event of each thread then counts as removed.
+    pub fn shorten(&mut self, session: Uuid) {
+        let _ = self.shortened.insert(session);
     }
 
     /// Reads all of `input`. Messages call it `source`, usually a path.
@@ -272,6 +280,7 @@ impl DumpBuilder {
             let damaged = self.dump.damage.len();
             let (mut session, clock) = builder.finish(number, &mut self.dump.damage);
             session.stored_host = self.hosts.remove(&session.uuid);
+            session.is_shortened = self.shortened.contains(&session.uuid);
             if self.choice.passes(&session) {
                 self.dump.sessions.push(session);
                 clocks.push(clock);

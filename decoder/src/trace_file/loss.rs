@@ -20,6 +20,8 @@ pub enum Why {
     Overwritten,
     /// Written, but not in this input: damaged, cut off, or moved out by another reader.
     Missing,
+    /// Stored by a collector, and removed with the oldest segments of its session.
+    Removed,
 }
 
 impl Why {
@@ -31,6 +33,7 @@ impl Why {
             Self::Lost(None) => "unknown",
             Self::Overwritten => "overwritten",
             Self::Missing => "not in this trace file",
+            Self::Removed => "removed from the store",
         }
     }
 }
@@ -97,12 +100,9 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     for (index, page) in slot.pages.iter().enumerate() {
         let header = &page.header;
         while let Some(piece) = left_out.next_if(|p| p.first_event <= header.first_event) {
-            losses.pass(
-                index,
-                piece,
-                (&mut events, &mut lost, &mut causes),
-                gap(session),
-            );
+            let gap = gap_after(session, events);
+            let counted = (&mut events, &mut lost, &mut causes);
+            losses.pass(index, piece, counted, gap);
             // Both may hold parts of one page.
             events = events.min(header.first_event);
         }
@@ -111,7 +111,12 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             // What is missing here is earlier than the recorded window.
             causes.take(now, |_, _| {});
         } else {
-            losses.not_here(index, header.first_event, events, gap(session));
+            losses.not_here(
+                index,
+                header.first_event,
+                events,
+                gap_after(session, events),
+            );
             causes.take(now, |why, count| losses.push(index, why, count));
         }
         lost = lost.max(header.lost_before);
@@ -119,12 +124,9 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     }
     let end = slot.pages.len();
     for piece in left_out {
-        losses.pass(
-            end,
-            piece,
-            (&mut events, &mut lost, &mut causes),
-            gap(session),
-        );
+        let gap = gap_after(session, events);
+        let counted = (&mut events, &mut lost, &mut causes);
+        losses.pass(end, piece, counted, gap);
     }
     if let Some(counters) = counters {
         let now = total(&counters.lost).saturating_sub(lost);
@@ -154,6 +156,15 @@ pub(crate) fn gap(session: &Session) -> Why {
     match session.mode() {
         Some(Mode::Overwrite) => Why::Overwritten,
         _ => Why::Missing,
+    }
+}
+
+/// The same after this number of reservations of a slot. Before the first one that is here are also those
+/// that were removed from a store.
+fn gap_after(session: &Session, events: u64) -> Why {
+    match session.is_shortened && events == 0 {
+        true => Why::Removed,
+        false => gap(session),
     }
 }
 
@@ -209,7 +220,7 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
         let ring = Some(RingId(slot.ring_id));
         by_cause(&slot.lost, ring, &mut losses);
         if slot.events > 0 && session.window.is_none() {
-            let why = gap(session);
+            let why = gap_after(session, 0);
             let count = slot.events;
             losses.push((ring, Loss { why, count }));
         }

@@ -41,6 +41,8 @@ pub struct Session {
     pub slots: Vec<Slot>,
     /// Slots of segments that were not read, by slot and position.
     pub(crate) left_out: Vec<IndexSlot>,
+    /// Its oldest segments were removed from the store that it was read from.
+    pub(crate) is_shortened: bool,
     /// The stacks of open spans that were copied last, by slot.
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.

@@ -198,6 +198,7 @@ impl SessionBuilder {
             ending: self.ending,
             dead_tick: self.dead_tick,
             left_out: self.left_out,
+            is_shortened: false,
             open_stacks: self.open_spans.finish(),
             window: self.extent.window(),
             process: number,

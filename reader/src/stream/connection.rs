@@ -18,6 +18,7 @@ use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::expiry::Expiry;
 use super::socket::FileRange;
 use super::wire::{Message, SILENT, Wire};
 use crate::pages::positions::SlotPosition;
@@ -79,6 +80,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// When the collector's certificate ends; `None`: it showed none.
+    pub(super) fn peer_expiry(&self) -> Option<Expiry> {
+        self.wire.peer_expiry()
+    }
+
     /// Greets the collector: says HELLO and waits for WELCOME, which gives the first credit.
     ///
     /// # Errors

@@ -41,13 +41,25 @@ impl Expiry {
         self.until <= now
     }
 
+    /// When it is to be renewed, in seconds since 1970: in the last tenth of its life, two weeks
+    /// before its end at most.
+    #[must_use]
+    pub fn renewal_timestamp(&self) -> u64 {
+        self.timestamp()
+            .saturating_sub(self.told_before().as_secs())
+    }
+
+    /// For how long before its end its owner is told.
+    fn told_before(&self) -> Duration {
+        let life = self.until.duration_since(self.from).unwrap_or_default();
+        (life / PARTS).min(TOLD_BEFORE_MAX)
+    }
+
     /// What its owner is to be told at the time `now`; `None`: nothing yet.
     #[must_use]
     pub fn warning(&self, now: SystemTime) -> Option<String> {
-        let life = self.until.duration_since(self.from).unwrap_or_default();
-        let before = (life / PARTS).min(TOLD_BEFORE_MAX);
         match self.until.duration_since(now) {
-            Ok(left) if left > before => None,
+            Ok(left) if left > self.told_before() => None,
             Ok(left) => Some(format!("the certificate ends in {}", rough(left))),
             Err(_) => Some("the certificate has ended".to_owned()),
         }
@@ -63,21 +75,23 @@ fn moment(time: ASN1Time) -> SystemTime {
 /// How often the owner is told.
 const TOLD_EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// Warnings of the end of a certificate, one a day.
+/// Warnings of the end of a certificate, one a day for each.
 #[derive(Debug, Default)]
 pub struct ExpiryWarnings {
-    told_at: Option<Instant>,
+    /// The certificate that the last one was about, and when.
+    told: Option<(Expiry, Instant)>,
 }
 
 impl ExpiryWarnings {
     /// The warning for a certificate, if one is due.
     pub fn due(&mut self, expiry: Option<Expiry>) -> Option<String> {
-        let is_recent = |at: Instant| at.elapsed() < TOLD_EVERY;
-        if self.told_at.is_some_and(is_recent) {
+        let expiry = expiry?;
+        let was_told = |(of, at): (Expiry, Instant)| of == expiry && at.elapsed() < TOLD_EVERY;
+        if self.told.is_some_and(was_told) {
             return None;
         }
-        let warning = expiry?.warning(SystemTime::now())?;
-        self.told_at = Some(Instant::now());
+        let warning = expiry.warning(SystemTime::now())?;
+        self.told = Some((expiry, Instant::now()));
         Some(warning)
     }
 }
@@ -122,5 +136,11 @@ mod tests {
         let mut warnings = ExpiryWarnings::default();
         assert!(warnings.due(Some(expiry)).is_some());
         assert!(warnings.due(Some(expiry)).is_none(), "once a day");
+        let next = Expiry {
+            from,
+            until: from + 2 * HOUR,
+        };
+        assert!(warnings.due(Some(next)).is_some(), "one that lives shorter");
+        assert_eq!(next.renewal_timestamp(), next.timestamp() - 12 * 60);
     }
 }

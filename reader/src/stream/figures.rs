@@ -44,6 +44,8 @@ pub struct StreamFigures {
     pub uploads: u64,
     /// When our certificate ends, in seconds since 1970; `None`: there is none.
     pub certificate_until: Option<u64>,
+    /// When it is to be renewed, in seconds since 1970.
+    pub certificate_renewal: Option<u64>,
 }
 
 impl StreamFigures {
@@ -69,11 +71,20 @@ impl StreamFigures {
     fn listed(&self) -> Vec<(&'static str, &'static str, u64)> {
         let mut listed = self.of_connection();
         listed.extend(self.of_sessions());
-        listed.extend(self.certificate_until.map(|until| {
+        listed.extend(self.of_certificate());
+        listed
+    }
+
+    fn of_certificate(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let ends = self.certificate_until.map(|until| {
             let help = "When the streamer's certificate ends, in seconds since 1970.";
             ("certificate_expiry_timestamp_seconds", help, until)
-        }));
-        listed
+        });
+        let renewal = self.certificate_renewal.map(|at| {
+            let help = "When it is to be renewed: in the last tenth of its life, two weeks before its end at most.";
+            ("certificate_renewal_timestamp_seconds", help, at)
+        });
+        ends.into_iter().chain(renewal)
     }
 
     fn of_connection(&self) -> Vec<(&'static str, &'static str, u64)> {
@@ -188,10 +199,13 @@ mod tests {
         has(&figures, "# TYPE ringmark_streamer_lag_seconds gauge");
         has(&figures, "ringmark_streamer_lag_seconds 2");
         assert!(!figures.text().contains("certificate"));
-        figures.certificate_until = Some(9);
-        has(
-            &figures,
-            "ringmark_streamer_certificate_expiry_timestamp_seconds 9",
-        );
+        figures.certificate_until = Some(100);
+        figures.certificate_renewal = Some(90);
+        for line in [
+            "ringmark_streamer_certificate_expiry_timestamp_seconds 100",
+            "ringmark_streamer_certificate_renewal_timestamp_seconds 90",
+        ] {
+            has(&figures, line);
+        }
     }
 }

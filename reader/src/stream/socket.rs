@@ -12,6 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
 
+use super::expiry::Expiry;
+
 /// How long connecting to one address may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -23,6 +25,11 @@ pub(super) trait Bytes: Read + Write + Send {
     /// Whether bytes that were written wait in this process for the system.
     fn holds_back(&self) -> bool {
         false
+    }
+
+    /// When the other side's certificate ends; `None`: it showed none.
+    fn peer_expiry(&self) -> Option<Expiry> {
+        None
     }
 
     /// The socket, if it carries the bytes as they are; `None`: they are encrypted.

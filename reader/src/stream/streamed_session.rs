@@ -22,7 +22,7 @@ mod upload;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ringmark_format::Uuid;
 
@@ -30,7 +30,7 @@ use hold::Hold;
 use mapped::MappedSession;
 pub(super) use pass::PassError;
 use pass::{NOTHING, Passed};
-pub(super) use to_spill::Spilled;
+pub(super) use to_spill::{Spilled, Waits};
 
 use super::in_flight::Release;
 use super::outgoing::{Outgoing, SpilledSchema, missing_blocks};
@@ -391,7 +391,7 @@ impl StreamedSession {
     /// [`to_spill::is_due`]. A session without a spill keeps its pages.
     pub(super) fn spill_pages(
         &mut self,
-        away: Option<Duration>,
+        waits: Waits,
         batch: &mut Batch,
     ) -> Result<Spilled, ReaderError> {
         let stays = matches!(self.stage, Stage::Ending | Stage::Sent) || self.is_held();
@@ -404,7 +404,7 @@ impl StreamedSession {
         let Some(spill) = &mut self.spill else {
             return Ok(Spilled::default());
         };
-        let spilled = match to_spill::is_due(fullest, away) {
+        let spilled = match to_spill::is_due(fullest, waits) {
             true => {
                 mapped.rewound = true;
                 to_spill::move_pages(&mut mapped.drain, spill, batch)?

@@ -26,7 +26,7 @@ use super::figures::StreamFigures;
 use super::rate_limit::RateLimit;
 use super::spill::{Spill, SpillOptions};
 use super::status::{self, StreamStatus};
-use super::streamed_session::{Stage, StreamedSession};
+use super::streamed_session::{Stage, StreamedSession, Waits};
 use crate::error::ReaderError;
 use crate::interval::SCAN_EVERY;
 use crate::pages::batch::Batch;
@@ -168,6 +168,7 @@ impl Streamer {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let drains = || self.sessions.iter().filter_map(StreamedSession::drain);
         let (sent, durable) = (self.link.sent(), self.link.durable());
+        let certificate = self.link.certificate_expiry();
         let removals = self.finder.removals();
         let lags = self.sessions.iter().map(|session| self.lag(session));
         StreamFigures {
@@ -176,7 +177,8 @@ impl Streamer {
             in_flight: sent - durable,
             spilled: self.disk.used(),
             lag: lags.max().unwrap_or_default(),
-            certificate_until: self.link.certificate_until(),
+            certificate_until: certificate.map(|expiry| expiry.timestamp()),
+            certificate_renewal: certificate.map(|expiry| expiry.renewal_timestamp()),
             sessions_open: self.sessions.len(),
             sessions_left_out: self.finder.left_out(),
             lost: sum(&mut drains()
@@ -216,7 +218,7 @@ impl Streamer {
         if let Some(away) = self.link.away() {
             let mut index = 0;
             while index < self.sessions.len() {
-                index += usize::from(self.spill_pages(index, Some(away)));
+                index += usize::from(self.spill_pages(index, Waits::Away(away)));
             }
         }
     }
@@ -287,11 +289,11 @@ impl Streamer {
 
     /// Has a session move pages to the spill, if it must. Returns whether the session is still
     /// there: one whose ring file was truncated is dropped.
-    fn spill_pages(&mut self, index: usize, away: Option<Duration>) -> bool {
+    fn spill_pages(&mut self, index: usize, waits: Waits) -> bool {
         let Some(session) = self.sessions.get_mut(index) else {
             return false;
         };
-        match session.spill_pages(away, &mut self.batch) {
+        match session.spill_pages(waits, &mut self.batch) {
             Ok(spilled) => {
                 if !spilled.is_full {
                     self.pace.saw(spilled.fullest);

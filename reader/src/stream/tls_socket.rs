@@ -13,6 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Error};
 
 use super::credentials::Credentials;
+use super::expiry::Expiry;
 use super::socket::{Bytes, poll_for};
 use super::tls_errors::explain;
 
@@ -129,6 +130,10 @@ impl Bytes for TlsSocket {
 
     fn holds_back(&self) -> bool {
         self.tls.wants_write()
+    }
+
+    fn peer_expiry(&self) -> Option<Expiry> {
+        Expiry::of(self.tls.peer_certificates()?)
     }
 }
 

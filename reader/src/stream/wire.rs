@@ -13,6 +13,7 @@ use rustix::event::PollFlags;
 
 use super::address::Address;
 use super::credentials::Credentials;
+use super::expiry::Expiry;
 use super::socket::{Bytes, FileRange, connect_tcp, poll_for, send_more};
 use super::tls_socket::TlsSocket;
 
@@ -103,6 +104,11 @@ impl Wire {
             self.output.push_back(Queued::Bytes(rest.to_vec()));
         }
         self.flush()
+    }
+
+    /// When the other side's certificate ends; `None`: it showed none.
+    pub(super) fn peer_expiry(&self) -> Option<Expiry> {
+        self.bytes.peer_expiry()
     }
 
     /// Whether pages can be sent by reference: not through TLS.

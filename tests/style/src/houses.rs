@@ -232,6 +232,7 @@ pub const FLOORS: &[House<'_>] = &[
         &[
             "clock",
             "mutex",
+            "reason",
             "notice",
             "host_name",
             "hosts",
@@ -242,6 +243,7 @@ pub const FLOORS: &[House<'_>] = &[
             "host_clock",
             "host_shares",
             "unproved",
+            "token_guesses",
             "block_memory",
             "incoming_block",
             "unix_socket",

@@ -1,12 +1,14 @@
 //! Trace files and stores as a command line names them, read into one [`Dump`].
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::store;
+use ringmark_decoder::store::{self, SegmentName};
 use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter, SessionChoice};
+use ringmark_format::Uuid;
 
 use super::notices;
 use crate::options::sessions::SessionOptions;
@@ -142,7 +144,8 @@ fn put_together(
     builder.choose(choice.clone());
     for file in &expanded(files)? {
         let File { path, is_segment } = file;
-        if let (Some(host), Some(named)) = (file.host(), store::parse(path)) {
+        let named = store::parse_stored(path).filter(|_| *is_segment);
+        if let (Some(host), Some(named)) = (file.host(), named) {
             if !choice.host_passes(host.as_bytes()) {
                 all.passed_over = true;
                 continue;
@@ -155,6 +158,7 @@ fn put_together(
         {
             let bytes = index.about.segment_bytes;
             builder.leave_out(index.session, &index.slots, bytes);
+            all.oldest.there(named);
             continue;
         }
         // One that is just being begun holds nothing yet.
@@ -163,7 +167,10 @@ fn put_together(
         }
         let input = match is_segment {
             true => match all.open(path) {
-                Some(opened) => opened,
+                Some(opened) => {
+                    all.oldest.there(named);
+                    opened
+                }
                 None => continue,
             },
             false => open(path)?,
@@ -176,7 +183,28 @@ fn put_together(
             all.refused = Some(damage.to_string());
         }
     }
+    all.oldest.shorten(&mut builder);
     all.finish(builder.finish())
+}
+
+/// The oldest segment of each session that is there.
+#[derive(Default)]
+struct OldestSegments(HashMap<Uuid, u32>);
+
+impl OldestSegments {
+    /// Takes note of a segment that is there.
+    fn there(&mut self, segment: Option<SegmentName>) {
+        if let Some(SegmentName { session, number }) = segment {
+            let oldest = self.0.entry(session).or_insert(number);
+            *oldest = number.min(*oldest);
+        }
+    }
+
+    /// Tells of the sessions whose first segment is not there: it was removed from the store.
+    fn shorten(&self, builder: &mut DumpBuilder) {
+        let shortened = self.0.iter().filter(|(_, oldest)| **oldest > 0);
+        shortened.for_each(|(session, _)| builder.shorten(*session));
+    }
 }
 
 /// Segments of a store that could not be read.
@@ -188,6 +216,7 @@ struct Segments {
     unopened: Vec<Damage>,
     /// Why the last of them could not be used.
     refused: Option<String>,
+    oldest: OldestSegments,
     /// Some belong to hosts that are not wanted.
     passed_over: bool,
 }

@@ -8,6 +8,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 use toml::{Table, Value};
 
@@ -27,7 +28,7 @@ pub(crate) fn arguments(
 ) -> Result<Vec<String>, Failure> {
     let at = |text: String| Failure::usage(format!("{}: {text}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
-    let table: Table = text.parse().map_err(|error| at(format!("{error}")))?;
+    let table: Table = text.parse().map_err(|error| at(mistake(&text, &error)))?;
     let mut arguments = Vec::new();
     for (key, value) in &table {
         let option = option(command, key).map_err(at)?;
@@ -41,6 +42,22 @@ pub(crate) fn arguments(
     Ok(arguments)
 }
 
+/// Where a text is no TOML, and why, in one line.
+fn mistake(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
+    let message = error.message().replace('\n', "; ");
+    format!("line {line}, column {column}: {message}")
+}
+
 /// The option that a key stands for.
 fn option<'c>(command: &'c Command, key: &str) -> Result<&'c Arg, String> {
     let mut options = command.get_arguments();
@@ -48,8 +65,20 @@ fn option<'c>(command: &'c Command, key: &str) -> Result<&'c Arg, String> {
     let allowed = option.filter(|_| !NOT_IN_FILE.contains(&key));
     allowed.ok_or_else(|| {
         let name = command.get_name();
-        format!("{key}: expected a long option of 'ringmark {name}', see its --help")
+        let meant = suggestion(command, key);
+        let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant}?"));
+        format!("{key}: expected a long option of 'ringmark {name}'{meant}, see its --help")
     })
+}
+
+/// The option that is spelled much like a key.
+fn suggestion(command: &Command, key: &str) -> Option<String> {
+    let words = [command.get_name().to_owned(), format!("--{key}")];
+    let error = command.clone().try_get_matches_from(words).err()?;
+    match error.get(ContextKind::SuggestedArg)? {
+        ContextValue::String(option) => Some(option.trim_start_matches("--").to_owned()),
+        _ => None,
+    }
 }
 
 fn add(arguments: &mut Vec<String>, key: &str, value: &Value) -> Result<(), String> {
@@ -118,6 +147,19 @@ mod tests {
         assert_eq!(found[..4], expected);
         assert_eq!(found[4], "--listen=unix:///b");
         assert_eq!(read("init = false").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_mistake_is_told_in_one_line() {
+        let told = read("init = true\nlisten = = 1").unwrap_err();
+        assert!(
+            told.contains("line 2, column ") && !told.contains('\n'),
+            "{told}"
+        );
+        let told = read("keep-sise = '20G'").unwrap_err();
+        assert!(told.contains("did you mean keep-size?"), "{told}");
+        let told = read("zzz = 1").unwrap_err();
+        assert!(!told.contains("did you mean"), "{told}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use ringmark_collector::{Notice, Severity};
+use ringmark_collector::{Doing, Notice, Reason, Severity};
 use ringmark_decoder::Stamper;
 use rustix::fs::fstat;
 use serde_json::json;
@@ -123,15 +123,38 @@ fn stamp(ns: u64) -> String {
 
 fn object(notice: &Notice, level: &str, ns: u64) -> json::Line {
     let origin = notice.origin.as_ref();
+    let welcomed = origin.filter(|origin| origin.host.is_some());
+    let reason = origin.and_then(|origin| match origin.doing {
+        Doing::Refused(reason) => Some(reason),
+        Doing::Came | Doing::Went => None,
+    });
     let fields = json!({
         "ts": stamp(ns),
         "ts_ns": json::ts_ns(Some(ns)),
         "level": level,
         "text": notice.text,
         "from": origin.map(|origin| &origin.shown),
-        "code": origin.map(|origin| origin.code),
+        "doing": origin.map(|origin| doing(origin.doing)),
+        "reason": reason.map(Reason::name),
+        "code": reason.map(Reason::code),
+        "sessions": welcomed.map(|origin| origin.sessions),
+        "bytes": welcomed.map(|origin| origin.bytes),
     });
-    json::Line(json::object("notice", &Head::default(), fields))
+    let head = Head {
+        session: origin.and_then(|origin| Some(origin.session?.to_string())),
+        host: origin.and_then(|origin| origin.host.clone()),
+        ..Head::default()
+    };
+    json::Line(json::object("notice", &head, fields))
+}
+
+/// What a peer did, in a word.
+const fn doing(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Came => "connected",
+        Doing::Went => "disconnected",
+        Doing::Refused(_) => "refused",
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +172,11 @@ mod tests {
             origin: Some(Origin {
                 address: None,
                 shown: "10.0.0.1:5".to_owned(),
-                code: 3,
+                doing: Doing::Refused(Reason::Protocol),
+                host: Some("web-1".to_owned()),
+                session: None,
+                sessions: 2,
+                bytes: 77,
             }),
             text: "no\u{1b}[2J".to_owned(),
         }
@@ -172,6 +199,11 @@ mod tests {
             (&line["level"], &line["code"], &line["from"]),
             (&json!("warning"), &json!(3), &json!("10.0.0.1:5"))
         );
+        assert_eq!(
+            (&line["host"], &line["reason"], &line["doing"]),
+            (&json!("web-1"), &json!("protocol"), &json!("refused"))
+        );
+        assert_eq!((&line["sessions"], &line["bytes"]), (&json!(2), &json!(77)));
         assert_eq!(line["ts_ns"], MIDNIGHT.to_string());
     }
 

@@ -1,38 +1,56 @@
 //! Rate-limits notices, so that a remote peer cannot fill the log, nor hide other notices in it.
 //!
-//! Notices about a peer count by its address and the code of its refusal: what it says has no part
-//! in it. The collector's own notices have a count of their own, so peers never hold them back.
+//! Refusals count by the address of the peer and the reason: what the peer says has no part in it.
+//! Hosts that come and go count by name, apart from them. The collector's own notices have a count
+//! of their own, so peers never hold them back.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use ringmark_collector::{Notice, Severity};
+use ringmark_collector::{Doing, Notice, Reason, Severity};
 
 use super::units::counted;
 
 /// How often the same notice is printed.
 const PRINT_EVERY: Duration = Duration::from_secs(60);
-/// Most notices about peers that are printed in that time.
+/// Most refusals that are printed in that time, and most notices about hosts that come and go.
 const MOST: usize = 200;
 
 /// The notices that were printed lately.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    /// When the last one about each peer was printed.
-    peers: HashMap<PeerFault, Instant>,
-    /// When each of the collector's own was printed.
-    own: HashMap<String, Instant>,
+    /// Refusals, by address and reason. The address of a unix socket is `None`.
+    refusals: Lately<(Option<IpAddr>, Reason)>,
+    /// Hosts that came or went.
+    visits: Lately<(Option<String>, Doing)>,
+    /// The collector's own.
+    own: Lately<String>,
     /// Notices left out since that was printed last.
     left_out: u64,
 }
 
-/// What peers of one address did wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct PeerFault {
-    /// `None`: a unix socket.
-    address: Option<IpAddr>,
-    code: u32,
+/// When each notice of one kind was printed last.
+#[derive(Debug)]
+struct Lately<K>(HashMap<K, Instant>);
+
+impl<K> Default for Lately<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> Lately<K> {
+    /// Whether to print a notice now, which then counts as printed. At most `most` others were
+    /// printed lately.
+    fn is_due(&mut self, key: K, now: Instant, most: usize) -> bool {
+        self.0.retain(|_, at| now.duration_since(*at) < PRINT_EVERY);
+        if self.0.contains_key(&key) || self.0.len() >= most {
+            return false;
+        }
+        self.0.insert(key, now).is_none()
+    }
 }
 
 impl Repeats {
@@ -48,21 +66,20 @@ impl Repeats {
 
     /// Whether to print a notice now, which then counts as printed.
     fn is_due(&mut self, notice: &Notice, now: Instant) -> bool {
-        let is_recent = |at: &Instant| now.duration_since(*at) < PRINT_EVERY;
         let Some(origin) = &notice.origin else {
-            self.own.retain(|_, at| is_recent(at));
             // However many there are, each is printed.
-            return self.own.insert(notice.text.clone(), now).is_none();
+            return self.own.is_due(notice.text.clone(), now, usize::MAX);
         };
-        self.peers.retain(|_, at| is_recent(at));
-        let fault = PeerFault {
-            address: origin.address,
-            code: origin.code,
-        };
-        if self.peers.contains_key(&fault) || self.peers.len() >= MOST {
-            return false;
+        match origin.doing {
+            Doing::Refused(reason) => {
+                let key = (origin.address, reason);
+                self.refusals.is_due(key, now, MOST)
+            }
+            doing => {
+                let key = (origin.host.clone(), doing);
+                self.visits.is_due(key, now, MOST)
+            }
         }
-        self.peers.insert(fault, now).is_none()
     }
 
     /// The notice of how many were left out since it was printed last.
@@ -82,16 +99,21 @@ mod tests {
 
     use super::*;
 
-    fn about(last: u8, code: u32, text: &str) -> Notice {
-        let address = Some(IpAddr::from([10, 0, 0, last]));
-        let shown = format!("10.0.0.{last}:5");
+    fn about(last: u16, doing: Doing, text: &str) -> Notice {
+        let [high, low] = last.to_be_bytes();
+        let severity = Severity::Warning;
+        let origin = Origin {
+            address: Some(IpAddr::from([10, 0, high, low])),
+            shown: format!("10.0.{high}.{low}:5"),
+            doing,
+            host: Some(format!("web-{last}")),
+            session: None,
+            sessions: 0,
+            bytes: 0,
+        };
         Notice {
-            severity: Severity::Warning,
-            origin: Some(Origin {
-                address,
-                shown,
-                code,
-            }),
+            severity,
+            origin: Some(origin),
             text: text.to_owned(),
         }
     }
@@ -112,14 +134,32 @@ mod tests {
             printed.map(|notice| notice.to_string()).collect::<Vec<_>>()
         };
         let soon = Duration::from_secs(1);
-        let first = filter(about(1, 1, "no"), Duration::ZERO);
+        let first = filter(
+            about(1, Doing::Refused(Reason::Protocol), "no"),
+            Duration::ZERO,
+        );
         assert_eq!(first, ["10.0.0.1:5: no"]);
-        assert!(filter(about(1, 1, "no, otherwise said"), soon).is_empty());
-        assert!(filter(about(1, 1, "no"), soon).is_empty());
+        assert!(
+            filter(
+                about(1, Doing::Refused(Reason::Protocol), "no, otherwise said"),
+                soon
+            )
+            .is_empty()
+        );
+        assert!(filter(about(1, Doing::Refused(Reason::Protocol), "no"), soon).is_empty());
         let other = ["2 notices like those above left out", "10.0.0.2:5: no"];
-        assert_eq!(filter(about(2, 1, "no"), soon), other);
-        assert_eq!(filter(about(1, 3, "why"), soon), ["10.0.0.1:5: why"]);
-        let again = filter(about(1, 1, "no"), PRINT_EVERY);
+        assert_eq!(
+            filter(about(2, Doing::Refused(Reason::Protocol), "no"), soon),
+            other
+        );
+        assert_eq!(
+            filter(about(1, Doing::Refused(Reason::NoToken), "why"), soon),
+            ["10.0.0.1:5: why"]
+        );
+        let again = filter(
+            about(1, Doing::Refused(Reason::Protocol), "no"),
+            PRINT_EVERY,
+        );
         assert_eq!(again, ["10.0.0.1:5: no"]);
     }
 
@@ -127,8 +167,9 @@ mod tests {
     fn strangers_neither_fill_the_log_nor_hide_our_own_trouble() {
         let (mut repeats, now) = (Repeats::default(), Instant::now());
         let mut printed = 0;
-        for code in 0..5000 {
-            printed += repeats.filter(about(1, code, "x"), now).len();
+        for last in 0..5000 {
+            let refused = about(last, Doing::Refused(Reason::Protocol), "x");
+            printed += repeats.filter(refused, now).len();
         }
         assert_eq!(printed, MOST);
         let told = repeats.filter(own("/store: write: broken"), now);
@@ -136,6 +177,14 @@ mod tests {
         let left_out = "4,800 notices like those above left out";
         assert_eq!(told, [left_out, "/store: write: broken"]);
         assert!(repeats.filter(own("/store: write: broken"), now).is_empty());
+        let came = |last| about(last, Doing::Came, "connected");
+        assert!(!repeats.filter(came(1), now).is_empty());
+        assert!(repeats.filter(came(1), now).is_empty());
+        assert!(
+            !repeats
+                .filter(about(1, Doing::Went, "gone"), now)
+                .is_empty()
+        );
         let all = (0..5000).map(|n| repeats.filter(own(&format!("removed {n}")), now).len());
         assert!(all.sum::<usize>() >= 5000);
     }

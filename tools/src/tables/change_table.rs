@@ -21,6 +21,7 @@ pub(crate) struct Absent {
     lost: u64,
     overwritten: u64,
     missing: u64,
+    removed: u64,
     damage: usize,
 }
 
@@ -31,6 +32,7 @@ impl Absent {
             lost: found.lost,
             overwritten: found.overwritten,
             missing: found.missing,
+            removed: found.removed,
             damage: found.damage.len(),
         }
     }
@@ -41,6 +43,7 @@ impl Absent {
             (self.lost, "lost"),
             (self.overwritten, "overwritten"),
             (self.missing, "missing"),
+            (self.removed, "removed from the store"),
         ];
         let there = counts.into_iter().filter(|(events, _)| *events > 0);
         let mut texts: Vec<_> = there
@@ -191,6 +194,7 @@ pub(crate) fn side_as_json(side: usize, name: &str, dump: &Dump) -> Value {
         "lost": absent.lost,
         "overwritten": absent.overwritten,
         "missing": absent.missing,
+        "removed": absent.removed,
         "damaged": absent.damage,
     });
     objects::object("compared", &Head::of_all(&dump.sessions), fields)

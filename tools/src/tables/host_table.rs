@@ -12,25 +12,68 @@ pub(crate) fn table(dump: &Dump) -> Option<Table> {
     if !dump.has_several_hosts() {
         return None;
     }
-    let mut table = Table::new(&[
-        "HOST",
-        ">PROCESSES",
-        ">EVENTS",
-        ">LOST",
-        "FIRST SEEN",
-        "LAST SEEN",
-    ]);
-    for host in dump.hosts() {
-        table.row(vec![
-            name(&host.host),
-            count(host.processes),
-            count(host.events),
-            count(host.lost),
-            moment(host.first_ns),
-            moment(host.last_ns),
-        ]);
+    let hosts = dump.hosts();
+    let columns = COLUMNS.iter().filter(|column| {
+        let is_there = |host| (column.cell)(host).is_some();
+        column.is_always || hosts.iter().any(is_there)
+    });
+    let columns: Vec<_> = columns.collect();
+    let headings: Vec<_> = columns.iter().map(|column| column.heading).collect();
+    let mut table = Table::new(&headings);
+    for host in &hosts {
+        let cell = |column: &&Column| (column.cell)(host).unwrap_or_else(|| "-".to_owned());
+        table.row(columns.iter().map(cell).collect());
     }
     Some(table)
+}
+
+/// A column of the table.
+struct Column {
+    heading: &'static str,
+    /// It is there also if no host has anything to show in it.
+    is_always: bool,
+    /// The cell of a host; `None`: nothing to show.
+    cell: fn(&HostFigures) -> Option<String>,
+}
+
+impl Column {
+    const fn always(heading: &'static str, cell: fn(&HostFigures) -> Option<String>) -> Self {
+        let is_always = true;
+        Self {
+            heading,
+            is_always,
+            cell,
+        }
+    }
+
+    const fn if_any(heading: &'static str, cell: fn(&HostFigures) -> Option<String>) -> Self {
+        let is_always = false;
+        Self {
+            heading,
+            is_always,
+            cell,
+        }
+    }
+}
+
+/// All columns.
+const COLUMNS: [Column; 11] = [
+    Column::always("HOST", |host| Some(name(&host.host))),
+    Column::always(">PROCESSES", |host| Some(count(host.processes))),
+    Column::always(">EVENTS", |host| Some(count(host.events))),
+    Column::always(">LOST", |host| Some(count(host.lost))),
+    Column::if_any(">OVERWRITTEN", |host| some(host.overwritten)),
+    Column::if_any(">MISSING", |host| some(host.missing)),
+    Column::if_any(">REMOVED", |host| some(host.removed)),
+    Column::always("FIRST SEEN", |host| Some(moment(host.first_ns))),
+    Column::always("LAST SEEN", |host| Some(moment(host.last_ns))),
+    Column::if_any("LOSSES FROM", |host| Some(moment(Some(host.losses_ns?.0)))),
+    Column::if_any("LOSSES UNTIL", |host| Some(moment(Some(host.losses_ns?.1)))),
+];
+
+/// A number that is shown if it is not 0.
+fn some(number: u64) -> Option<String> {
+    (number > 0).then(|| count(number))
 }
 
 /// The figures of all hosts as a JSON array.
@@ -45,8 +88,13 @@ fn object(host: &HostFigures) -> serde_json::Value {
         "processes": host.processes,
         "events": host.events,
         "lost": host.lost,
+        "overwritten": host.overwritten,
+        "missing": host.missing,
+        "removed": host.removed,
         "first_ts_ns": json::ts_ns(host.first_ns),
         "last_ts_ns": json::ts_ns(host.last_ns),
+        "lost_from_ts_ns": json::ts_ns(host.losses_ns.map(|losses| losses.0)),
+        "lost_until_ts_ns": json::ts_ns(host.losses_ns.map(|losses| losses.1)),
     })
 }
 

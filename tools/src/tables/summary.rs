@@ -57,10 +57,14 @@ pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::R
 
 fn write_figures(out: &mut impl Write, dump: &Dump) -> io::Result<()> {
     let found = dump.verify();
+    let removed = match found.removed {
+        0 => String::new(),
+        events => format!(", {} removed from the store", count(events)),
+    };
     let took = found.last_ns.unwrap_or(0) - found.first_ns.unwrap_or(0);
     writeln!(
         out,
-        "{} in {}, {}; {} lost, {} missing",
+        "{} in {}, {}; {} lost, {} missing{removed}",
         counted(found.events, "event"),
         duration(took),
         counted(found.rings, "ring"),

@@ -39,6 +39,8 @@ pub(in crate::store) struct Enforced {
     pub(in crate::store) removed: u64,
     /// Their bytes.
     pub(in crate::store) removed_bytes: u64,
+    /// Host and bytes of each.
+    pub(in crate::store) removed_of: Vec<(String, u64)>,
     /// Bytes of all segments that are left.
     pub(in crate::store) bytes: u64,
     pub(in crate::store) errors: Vec<StoreError>,
@@ -148,6 +150,7 @@ impl Enforced {
             }
         };
         let host = segment.host();
+        self.removed_of.push((host.clone(), segment.bytes));
         let of = match files::parse(&segment.path) {
             Some(SegmentName { session, number }) => {
                 format!("segment {number} of session {session}")

@@ -12,7 +12,21 @@ use crate::pages::drain::{Fill, SessionDrain};
 use crate::share::Share1024;
 use crate::stream::spill::{Appended, Spill};
 
-/// The part of the fullest ring that may wait for a collector that is there and slow.
+/// What keeps pages in their rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::stream) enum Waits {
+    /// The collector has them, and has not said that they are durable.
+    UnderWay,
+    /// The collector is there and slow.
+    Slow,
+    /// There has been no collector for so long.
+    Away(Duration),
+}
+
+/// The part of the fullest ring that may be under way. A disk usually takes less time than a program
+/// needs for the rest.
+const UNDER_WAY: Share1024 = Share1024(640);
+/// The part that may wait for a collector that is there and slow.
 const SLOW: Share1024 = Share1024(512);
 /// The same while the collector has just gone.
 const GONE: Share1024 = Share1024(256);
@@ -33,13 +47,13 @@ pub(in crate::stream) struct Spilled {
     pub(in crate::stream) error: Option<ReaderError>,
 }
 
-/// Whether pages must not wait in their rings any longer. `away` is for how long there has been no
-/// collector; `None`: it is there, and slow.
-pub(super) fn is_due(fullest: Share1024, away: Option<Duration>) -> bool {
-    let least = match away {
-        None => SLOW,
-        Some(away) if away < LONG_AWAY => GONE,
-        Some(_) => AWAY,
+/// Whether pages must not wait in their rings any longer.
+pub(super) fn is_due(fullest: Share1024, waits: Waits) -> bool {
+    let least = match waits {
+        Waits::UnderWay => UNDER_WAY,
+        Waits::Slow => SLOW,
+        Waits::Away(away) if away < LONG_AWAY => GONE,
+        Waits::Away(_) => AWAY,
     };
     fullest >= least
 }
@@ -81,9 +95,11 @@ mod tests {
 
     #[test]
     fn pages_leave_their_rings_sooner_the_longer_the_collector_is_away() {
-        let just_gone = Some(Duration::from_millis(10));
-        let long_gone = Some(LONG_AWAY);
-        assert!(!is_due(Share1024(511), None) && is_due(Share1024(512), None));
+        let just_gone = Waits::Away(Duration::from_millis(10));
+        let long_gone = Waits::Away(LONG_AWAY);
+        let (under_way, slow) = (Waits::UnderWay, Waits::Slow);
+        assert!(!is_due(Share1024(639), under_way) && is_due(Share1024(640), under_way));
+        assert!(!is_due(Share1024(511), slow) && is_due(Share1024(512), slow));
         assert!(!is_due(Share1024(255), just_gone) && is_due(Share1024(256), just_gone));
         assert!(is_due(Share1024(1), long_gone));
         assert!(!is_due(Share1024(0), long_gone), "nothing is sealed");

@@ -14,7 +14,7 @@ use super::backoff::{Backoff, Ended};
 use crate::stream::address::Address;
 use crate::stream::connection::{Connection, Introduction, Refusal};
 use crate::stream::credentials::Credentials;
-use crate::stream::expiry::ExpiryWarnings;
+use crate::stream::expiry::{Expiry, ExpiryWarnings};
 use crate::stream::wire::Wire;
 
 /// How often the same reason for failing is reported.
@@ -131,10 +131,9 @@ impl Dialer {
         }
     }
 
-    /// When our certificate ends, in seconds since 1970.
-    pub(super) fn certificate_until(&self) -> Option<u64> {
-        let expiry = self.credentials.as_ref()?.expiry()?;
-        Some(expiry.timestamp())
+    /// When our certificate ends.
+    pub(super) fn certificate_expiry(&self) -> Option<Expiry> {
+        self.credentials.as_ref()?.expiry()
     }
 
     /// Looks now and then whether the certificate was renewed, and warns of its end.

@@ -15,7 +15,7 @@ use super::Streamer;
 use crate::stream::connection::{CollectorMessage, Connection, Refusal};
 use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
-use crate::stream::streamed_session::{PassError, Stage, StreamedSession};
+use crate::stream::streamed_session::{PassError, Stage, StreamedSession, Waits};
 
 /// How long a collector that will close may take to make durable what it has.
 const PART_WITHIN: Duration = Duration::from_secs(10);
@@ -34,6 +34,7 @@ impl Streamer {
         if self.link.connection.is_none() {
             return Ok(());
         }
+        self.link.check_collector()?;
         let heard = self.hear();
         if let Some(since) = self.link.parting {
             return self.part(since, heard);
@@ -57,11 +58,9 @@ impl Streamer {
             let fullest = drain.map(|drain| drain.fullest());
             self.pace.saw(fullest.unwrap_or_default());
             self.link.is_stalled |= !passed.done;
-            // A collector without room gives no credit, answers no SESSION, and acknowledges nothing:
-            // what is under way then fills the rings.
-            let waits = self.is_announced(index) || self.is_late(index);
-            let goes_on = passed.done && !waits;
-            index += usize::from(goes_on || self.spill_pages(index, None));
+            let waits = self.waits(index, passed.done);
+            let is_there = waits.is_none_or(|waits| self.spill_pages(index, waits));
+            index += usize::from(is_there);
             self.hear()?;
         }
         if self.schedule.are_counters_due() {
@@ -73,17 +72,23 @@ impl Streamer {
         Ok(())
     }
 
-    /// Whether a session waits for RESUME.
-    fn is_announced(&self, index: usize) -> bool {
-        let session = self.sessions.get(index);
-        session.is_some_and(|session| session.stage == Stage::Announced)
-    }
-
-    /// Whether what a session sent is not durable after a time that is long for a disk.
-    fn is_late(&self, index: usize) -> bool {
-        let session = self.sessions.get(index);
-        let session = session.filter(|session| session.spill.is_some());
-        session.is_some_and(|session| self.link.in_flight.age(session.uuid) >= LATE)
+    /// What keeps the pages of a session in their rings; `None`: nothing does. A collector without
+    /// room gives no credit, answers no SESSION, and acknowledges nothing: what is under way then
+    /// fills the rings. Without a spill it has to stay there.
+    fn waits(&self, index: usize, is_all_sent: bool) -> Option<Waits> {
+        let session = self.sessions.get(index)?;
+        let is_announced = session.stage == Stage::Announced;
+        if !is_all_sent || is_announced {
+            return Some(Waits::Slow);
+        }
+        let _ = session.spill.as_ref()?;
+        if !self.link.in_flight.has(session.uuid) {
+            return None;
+        }
+        match self.link.in_flight.age(session.uuid) >= LATE {
+            true => Some(Waits::Slow),
+            false => Some(Waits::UnderWay),
+        }
     }
 
     /// Has a session act on the connection. `None`: its ring file failed, and it was dropped.
@@ -157,7 +162,7 @@ impl Streamer {
         heard?;
         let mut index = 0;
         while index < self.sessions.len() {
-            index += usize::from(self.spill_pages(index, None));
+            index += usize::from(self.spill_pages(index, Waits::Slow));
         }
         self.link.is_stalled = true;
         Ok(())

@@ -1,10 +1,11 @@
 //! The way to the collector: a connection, or the attempts to make one.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::dialer::Dialer;
 use crate::stream::connection::Connection;
+use crate::stream::expiry::Expiry;
 use crate::stream::in_flight::InFlight;
 
 /// The connection to the collector, and what is known about its absence.
@@ -68,9 +69,21 @@ impl CollectorLink {
         is_away.then(|| self.away_since.elapsed())
     }
 
-    /// When our certificate ends, in seconds since 1970.
-    pub(super) fn certificate_until(&self) -> Option<u64> {
-        self.dialer.certificate_until()
+    /// When our certificate ends.
+    pub(super) fn certificate_expiry(&self) -> Option<Expiry> {
+        self.dialer.certificate_expiry()
+    }
+
+    /// Looks whether the collector's certificate is still good.
+    ///
+    /// # Errors
+    /// It has ended since the handshake.
+    pub(super) fn check_collector(&self) -> io::Result<()> {
+        let expiry = self.connection.as_ref().and_then(Connection::peer_expiry);
+        match expiry.is_some_and(|expiry| expiry.is_over(SystemTime::now())) {
+            true => Err(io::Error::other("the collector's certificate has ended")),
+            false => Ok(()),
+        }
     }
 
     /// Looks now and then at our certificate.

@@ -29,6 +29,7 @@ end in `.prom`.
 pub(super) fn page() -> String {
     let streamer = StreamFigures {
         certificate_until: Some(0),
+        certificate_renewal: Some(0),
         ..StreamFigures::default()
     };
     let collector = rows(&Figures::default().text());
