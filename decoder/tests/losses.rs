@@ -32,6 +32,13 @@ fn losses_stand_where_they_happened() {
             Output::Lost(l) => format!("{} {}", l.loss.count, l.loss.why.cause()),
         })
         .collect();
+    let (mut events, mut pieces) = (dump.events(), Vec::new());
+    while events.each(2, |item| pieces.push(matches!(item, Output::Lost(_)))) > 0 {}
+    let is_lost: Vec<_> = shown
+        .iter()
+        .map(|line| !line.starts_with("event"))
+        .collect();
+    assert_eq!(pieces, is_lost);
     assert_eq!(
         shown,
         [

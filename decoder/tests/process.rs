@@ -114,6 +114,24 @@ fn dump(sessions: &[Vec<u8>]) -> Dump {
     dump
 }
 
+/// The same as [`order`], some items at a time.
+fn in_pieces(dump: &Dump, most: u64) -> Vec<u64> {
+    let (mut events, mut numbers) = (dump.events(), Vec::new());
+    loop {
+        let mut given = 0;
+        let count = events.each(most, |item| {
+            given += 1;
+            if let Output::Event(event) = item {
+                numbers.push(u64::from_le_bytes(event.payload[..8].try_into().unwrap()));
+            }
+        });
+        assert!(given == count && count <= most, "{given}, {count}");
+        if count == 0 {
+            return numbers;
+        }
+    }
+}
+
 /// The first argument of each event, in order.
 fn order(dump: &Dump) -> Vec<u64> {
     let mut numbers = Vec::new();
@@ -128,6 +146,9 @@ fn order(dump: &Dump) -> Vec<u64> {
     });
     let one_by_one = one_by_one.map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
     assert_eq!(one_by_one.collect::<Vec<_>>(), numbers);
+    for most in 1..4 {
+        assert_eq!(in_pieces(dump, most), numbers, "{most} at a time");
+    }
     numbers
 }
 

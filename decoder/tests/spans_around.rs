@@ -6,7 +6,7 @@ mod common;
 use common::random_trace::{DONE, more_schema};
 use common::*;
 use proptest::prelude::*;
-use ringmark_decoder::Output;
+use ringmark_decoder::{DumpBuilder, Events, Output};
 use ringmark_format::codec::write;
 use ringmark_format::session::Mode;
 
@@ -39,10 +39,15 @@ fn trace(steps: &[Step]) -> Vec<u8> {
     bytes
 }
 
-/// Time, span and parent of each record.
-fn placed(steps: &[Step]) -> Vec<(u64, Option<u64>, Option<u64>)> {
-    let dump = read(&trace(steps)).unwrap();
-    let events = dump.events().filter_map(|item| match item {
+/// Time, span and parent of a record.
+type Placed = (u64, Option<u64>, Option<u64>);
+
+fn placed(steps: &[Step]) -> Vec<Placed> {
+    spans_and_times(read(&trace(steps)).unwrap().events())
+}
+
+fn spans_and_times(events: Events<'_>) -> Vec<Placed> {
+    let events = events.filter_map(|item| match item {
         Output::Event(event) => Some((event.t_ns, event.span, event.parent)),
         Output::Lost(_) => None,
     });
@@ -80,6 +85,15 @@ proptest! {
         let in_one: Vec<_> = steps.iter().map(|step| (step.0, step.1, false)).collect();
         let found = placed(&steps);
         prop_assert_eq!(&found, &placed(&in_one));
+        let bytes = trace(&steps);
+        let mut bare = DumpBuilder::new().bare();
+        bare.read("test.rmk", bytes.as_slice()).unwrap();
+        let bare = bare.finish();
+        let whole = read(&bytes).unwrap();
+        prop_assert_eq!(spans_and_times(bare.events_alone()), spans_and_times(whole.events_alone()));
+        prop_assert_eq!(spans_and_times(bare.events_bare()), spans_and_times(whole.events_bare()));
+        prop_assert!(spans_and_times(bare.events()).iter().all(|placed| placed.2.is_none()));
+        prop_assert_eq!(bare.verify(), whole.verify());
         for (at, around) in expected(&steps).into_iter().enumerate() {
             let (_, span, parent) = found[at];
             let of_record = if steps[at].1 == 0 { span } else { parent };

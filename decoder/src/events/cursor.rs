@@ -163,12 +163,13 @@ impl<'a> Cursor<'a> {
         let ty = session.schema.find(record.type_id)?;
         let is_part = || ty.shape.is_some_and(Shape::is_part_of_span);
         let in_spans = match self.placing {
-            Placing::Named if is_part() => {
-                InSpans::inside(id_in(ty, record.payload(bytes), ty.span_id), None)
-            }
-            Placing::Named => InSpans::default(),
-            Placing::Parts if !is_part() => InSpans::default(),
-            _ if !session.has_spans => InSpans::default(),
+            Placing::Named if is_part() => Some(InSpans::inside(
+                id_in(ty, record.payload(bytes), ty.span_id),
+                None,
+            )),
+            Placing::Named => None,
+            Placing::Parts if !is_part() => None,
+            _ if !session.has_spans => None,
             Placing::All | Placing::Parts => {
                 let spans = &mut spans[self.session_number];
                 let at = RecordAt {
@@ -177,10 +178,10 @@ impl<'a> Cursor<'a> {
                     page,
                     index: record.index,
                 };
-                self.entered.place(&at, around, spans)
+                Some(self.entered.place(&at, around, spans))
             }
         };
-        Some(Event {
+        let mut event = Event {
             session,
             page,
             ty,
@@ -188,11 +189,18 @@ impl<'a> Cursor<'a> {
             seq: page.header.first_event.wrapping_add(record.index),
             tick: record.tick,
             t_ns: self.time.t_ns,
-            span: in_spans.span,
-            parent: in_spans.parent,
-            span_type: in_spans.span_type,
+            span: None,
+            parent: None,
+            span_type: None,
             around,
-        })
+        };
+        // Most have none: what is written where it stays needs no copy, which would wait for its parts.
+        if let Some(found) = in_spans {
+            event.span = found.span;
+            event.parent = found.parent;
+            event.span_type = found.span_type;
+        }
+        Some(event)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::time::NearClock;
 use crate::trace_file::value::Value;
 
 /// One event. Names are borrowed from the dump; it holds its payload.
@@ -90,6 +91,7 @@ impl<'a> Event<'a> {
     }
 
     /// Wall time, in ns since 1970; UTC.
+    #[inline]
     #[must_use]
     pub fn wall_ns(&self) -> u64 {
         self.session.clock.wall_of(self.tick, self.t_ns)
@@ -188,6 +190,7 @@ impl<'a> Event<'a> {
 
     /// Tick at which a finished span or whole call began; the tick of the event itself for any
     /// other.
+    #[inline]
     #[must_use]
     pub fn start_tick(&self) -> u64 {
         let ticks = match self.ty.function {
@@ -198,19 +201,16 @@ impl<'a> Event<'a> {
     }
 
     /// Tick and time at which a finished span or whole call began, as [`Self::start_tick`] and
-    /// [`Self::start_ns`]; those of the event itself for any other.
+    /// [`Self::start_ns`]; those of the event itself for any other. `near`: the same one for event after
+    /// event.
     #[inline]
     #[must_use]
-    pub fn start(&self) -> (u64, u64) {
-        let ticks = match self.ty.function {
-            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks,
-            None => duration_ticks(self.ty, &self.payload),
-        };
-        let Some(ticks) = ticks else {
-            return (self.tick, self.t_ns);
-        };
-        let tick = self.tick.saturating_sub(ticks);
-        (tick, self.t_ns.min(self.session.clock.t_ns(tick)))
+    pub fn start(&self, near: &mut NearStart) -> (u64, u64) {
+        let tick = self.start_tick();
+        if tick == self.tick {
+            return (tick, self.t_ns);
+        }
+        (tick, self.t_ns.min(near.t_ns(self.session, tick)))
     }
 
     /// Time at which a finished span or whole call began, in ns since the session's start; the time
@@ -226,6 +226,29 @@ impl<'a> Event<'a> {
         let (ty, payload) = (self.ty, &self.payload);
         let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
         shown.map(move |(_, field)| (field, field.value(payload)))
+    }
+}
+
+/// What the time of a beginning is found with, if those before it were near: a part of a session's
+/// clock.
+#[derive(Debug, Default)]
+pub struct NearStart {
+    /// Address of the session.
+    session: usize,
+    clock: NearClock,
+}
+
+impl NearStart {
+    #[inline]
+    fn t_ns(&mut self, session: &Session, tick: u64) -> u64 {
+        let address = std::ptr::from_ref(session) as usize;
+        if self.session != address {
+            *self = Self {
+                session: address,
+                clock: NearClock::default(),
+            };
+        }
+        self.clock.t_ns(&session.clock, tick)
     }
 }
 

@@ -125,6 +125,51 @@ impl<'a> Events<'a> {
         Some((number, child(1).min(child(2))))
     }
 
+    /// Gives `to` the next items, at most this many; returns how many there were. Faster than `next` for each
+    /// of them.
+    ///
+    /// ```
+    /// use ringmark_decoder::DumpBuilder;
+    ///
+    /// let dump = DumpBuilder::new().bare().finish();
+    /// let (mut events, mut piece) = (dump.events_bare(), Vec::new());
+    /// while events.each(1000, |item| piece.push(item)) > 0 {
+    ///     // Look at the piece.
+    ///     piece.clear();
+    /// }
+    /// ```
+    pub fn each(&mut self, most: u64, mut to: impl FnMut(Output<'a>)) -> u64 {
+        let mut given = 0;
+        while given < most {
+            let Some((number, limit)) = self.running.take().or_else(|| self.switch()) else {
+                let Some(lost) = self.rest.next() else { break };
+                to(Output::Lost(lost));
+                given += 1;
+                continue;
+            };
+            let cursor = &mut self.cursors[number];
+            loop {
+                if let Some(item) = cursor.take(&mut self.spans) {
+                    to(item);
+                    given += 1;
+                }
+                match cursor.advance() {
+                    Some(time) if (time, number) <= limit => {
+                        if given == most {
+                            self.running = Some((number, limit));
+                            break;
+                        }
+                    }
+                    time => {
+                        self.stop(number, time);
+                        break;
+                    }
+                }
+            }
+        }
+        given
+    }
+
     /// Puts the slot that ran where it belongs now: at the time of its next item, or out of the
     /// heap if it has none.
     #[inline]

@@ -19,9 +19,9 @@ use crate::blocks::damage::{Damage, Fault, Place};
 use crate::blocks::join::Joined;
 use crate::blocks::page::Page;
 use crate::trace_file::choice::SessionChoice;
-use crate::trace_file::process;
 use crate::trace_file::session::{Counters, Session, SessionBlock};
 use crate::trace_file::session_builder::SessionBuilder;
+use crate::trace_file::{process, spans};
 use crate::words::distance::distance;
 use crate::words::escape::Printable;
 
@@ -118,6 +118,8 @@ pub struct DumpBuilder {
     /// Sessions whose oldest segments are not in the store any more.
     shortened: HashSet<Uuid>,
     unpacked: Arc<Unpacked>,
+    /// Finished spans are not looked for around events.
+    is_bare: bool,
 }
 
 impl DumpBuilder {
@@ -125,6 +127,14 @@ impl DumpBuilder {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Leaves out the look for finished spans around events, which is a walk over all records. For
+    /// [`Dump::events_alone`] and [`Dump::events_bare`], which do not need it; [`Dump::events`] finds none then.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.is_bare = true;
+        self
     }
 
     /// Keeps only the sessions that `choice` lets pass.
@@ -289,6 +299,9 @@ impl DumpBuilder {
             }
         }
         process::join(&mut self.dump.sessions, clocks);
+        if !self.is_bare {
+            spans::contain(&mut self.dump.sessions);
+        }
         self.dump
     }
 }

@@ -12,10 +12,10 @@ use ringmark_format::session::{Clock, ProcessId};
 
 use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::session::Session;
-use crate::trace_file::{spans, threads, window};
+use crate::trace_file::{threads, window};
 
 /// Numbers the processes, gives the sessions of each one clock, and finds what needs the clock:
-/// the recorded window, the threads, and the spans around records. `clocks`: one for each session.
+/// the recorded window and the threads. `clocks`: one for each session.
 pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     number(sessions);
     set_clocks(sessions, clocks);
@@ -28,7 +28,6 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     for session in &mut *sessions {
         session.has_spans = processes.contains(&session.process);
     }
-    spans::contain(sessions);
 }
 
 fn has_spans(session: &Session) -> bool {

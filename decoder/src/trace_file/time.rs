@@ -130,6 +130,7 @@ impl SessionClock {
     }
 
     /// Wall time, in ns since 1970, of a time since the session's start in ns.
+    #[inline]
     #[must_use]
     pub fn wall_ns(&self, t_ns: u64) -> u64 {
         match &self.host {

@@ -5,7 +5,7 @@ use ringmark_format::schema::semantic;
 
 use super::fields::{annotation, event};
 use super::names::NameOf;
-use super::proto::{Message, Small};
+use super::proto::{Message, Smalls};
 use super::sequence::{Ids, Namer};
 
 /// Bytes of text and byte strings that may still be written of a record: no more than it has, so
@@ -26,7 +26,7 @@ pub(super) fn of_event(of: &Event<'_>, names: Ids<'_>, out: &mut Message<'_>) {
 
 /// Appends the fields of an event to a small packet. `None`: one of them is more than a number.
 #[inline]
-pub(super) fn of_small(of: &Event<'_>, names: Ids<'_>, out: &mut Small) -> Option<()> {
+pub(super) fn of_small(of: &Event<'_>, names: Ids<'_>, out: &mut Smalls) -> Option<()> {
     for (place, field) in of.ty.fields.iter().enumerate() {
         if !of.ty.shows(place) {
             continue;

@@ -33,13 +33,31 @@ pub(super) struct TypeNames<'n> {
     /// Number of the type, from 0.
     pub(super) number: u32,
     pub(super) event: Number,
+    kept: Kept,
+    parts: &'n [Number],
+}
+
+impl<'n> TypeNames<'n> {
     /// Those of its fields.
-    pub(super) arguments: &'n [Number],
-    pub(super) categories: &'n [Number],
+    #[inline]
+    pub(super) fn arguments(&self) -> &'n [Number] {
+        let first = self.kept.first as usize;
+        let fields = self.parts.get(first..first + usize::from(self.kept.fields));
+        fields.unwrap_or_default()
+    }
+
+    pub(super) fn categories(&self) -> &'n [Number] {
+        let first = self.kept.first as usize + usize::from(self.kept.fields);
+        let categories = self
+            .parts
+            .get(first..first + usize::from(self.kept.categories));
+        categories.unwrap_or_default()
+    }
 }
 
 /// Places of types that were met last, so that most are found without a look into a map.
-const RECENT: usize = 256;
+const RECENT: usize = 1 << RECENT_BITS;
+const RECENT_BITS: u32 = 10;
 
 /// All names so far. Each is kept once, however many sequences use it.
 #[derive(Debug, Default)]
@@ -96,15 +114,14 @@ impl Names {
         place
     }
 
+    #[inline]
     fn at_place(&self, place: u32) -> TypeNames<'_> {
-        let kept = &self.types[place as usize];
-        let parts = &self.parts[kept.first as usize..];
-        let (arguments, parts) = parts.split_at(kept.fields.into());
+        let kept = self.types[place as usize];
         TypeNames {
             number: place,
             event: kept.event,
-            arguments,
-            categories: &parts[..kept.categories.into()],
+            kept,
+            parts: &self.parts,
         }
     }
 
@@ -177,7 +194,7 @@ impl Names {
 #[inline]
 const fn recent(address: usize) -> usize {
     // Types lie next to each other; the multiplication spreads them.
-    (address >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56
+    (address >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (usize::BITS - RECENT_BITS)
 }
 
 /// A set of numbers.

@@ -190,38 +190,60 @@ impl Short {
     }
 }
 
-/// Most bytes of a [`Small`].
+/// Most bytes of a small packet.
 const SMALL_BYTES: usize = 128;
 /// What may be written at one place at once.
 const AT_ONCE: usize = 16;
+/// Bytes of small packets that are kept together. To copy each of them would wait for its parts.
+const SMALLS_BYTES: usize = 4096;
 
-/// A packet with a message at its end, both shorter than 128 bytes, put together before it is appended:
-/// numbers are written as whole words, and lengths have one byte. What has no room is not written, and
-/// then the packet is not appended.
+/// Packets with a message at their ends, both shorter than 128 bytes: numbers are written as whole words,
+/// and lengths have one byte. What has no room is not written, and then the packet is given up.
 #[derive(Debug)]
-pub(super) struct Small {
-    bytes: [u8; SMALL_BYTES + AT_ONCE],
+pub(super) struct Smalls {
+    bytes: Box<[u8; SMALLS_BYTES + AT_ONCE]>,
+    /// Where the packet at hand begins: after all finished ones.
+    start: usize,
     at: usize,
     /// Where the length of the inner message is.
     inner: usize,
 }
 
-impl Default for Small {
+impl Default for Smalls {
     fn default() -> Self {
         Self {
-            bytes: [0; SMALL_BYTES + AT_ONCE],
+            bytes: Box::new([0; SMALLS_BYTES + AT_ONCE]),
+            start: 0,
             at: 0,
             inner: 0,
         }
     }
 }
 
-impl Small {
-    /// Begins a packet that is this field, in the place of the one before.
+impl Smalls {
+    /// Begins a packet that is this field, in the place of one that was not finished.
     #[inline]
     pub(super) fn begin(&mut self, field: u32) {
-        self.at = 0;
+        self.at = self.start;
         self.word(u64::from(field << 3 | BYTES), 2);
+    }
+
+    /// Whether the next packet may have no room.
+    #[inline]
+    pub(super) const fn is_full(&self) -> bool {
+        self.start > SMALLS_BYTES - SMALL_BYTES
+    }
+
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.start
+    }
+
+    /// Appends all finished packets to `out`, which leaves none.
+    #[inline]
+    pub(super) fn move_to(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.start]);
+        self.start = 0;
     }
 
     /// Writes the first bytes of a word.
@@ -288,15 +310,16 @@ impl Small {
         }
     }
 
-    /// The bytes of the packet; `None`: it has too many.
+    /// Ends the packet; `None`: it has too many bytes.
     #[inline]
-    pub(super) fn finish(&mut self) -> Option<&[u8]> {
-        if self.at > SMALL_BYTES {
+    pub(super) fn finish(&mut self) -> Option<()> {
+        if self.at > self.start + SMALL_BYTES {
             return None;
         }
-        self.bytes[1] = (self.at - 2) as u8;
-        self.bytes[self.inner] = (self.at - self.inner - 1) as u8;
-        Some(&self.bytes[..self.at])
+        *self.bytes.get_mut(self.start + 1)? = (self.at - self.start - 2) as u8;
+        *self.bytes.get_mut(self.inner)? = (self.at - self.inner - 1) as u8;
+        self.start = self.at;
+        Some(())
     }
 }
 
@@ -318,7 +341,9 @@ mod tests {
             u64::MAX,
         ];
         for n in numbers {
-            let mut small = Small::default();
+            let mut small = Smalls::default();
+            small.begin(1);
+            small.number(8, 7);
             small.begin(1);
             small.number(8, n);
             small.append(&[0x5A; AT_ONCE], 1);
@@ -336,13 +361,27 @@ mod tests {
                     event.number(9, n);
                 });
             });
-            assert_eq!(small.finish(), Some(out.as_slice()), "{n}");
+            assert_eq!(small.finish(), Some(()), "{n}");
+            small.begin(1);
+            let mut all = b"before".to_vec();
+            small.move_to(&mut all);
+            assert_eq!(all, [b"before", out.as_slice()].concat(), "{n}");
+            assert_eq!(small.len(), 0);
         }
-        let mut small = Small::default();
+        let mut small = Smalls::default();
         small.begin(1);
         small.begin_inner();
         (0..12).for_each(|_| small.number(1, u64::MAX));
-        assert_eq!(small.finish(), None);
+        assert_eq!((small.finish(), small.len()), (None, 0));
+        let mut packets = 0;
+        while !small.is_full() {
+            small.begin(1);
+            small.begin_inner();
+            (0..11).for_each(|_| small.number(1, u64::MAX));
+            assert_eq!(small.finish(), Some(()));
+            packets += 1;
+        }
+        assert_eq!((packets, small.len()), (33, 33 * 124));
     }
 
     #[test]

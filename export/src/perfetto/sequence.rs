@@ -4,7 +4,7 @@ use ringmark_decoder::EventType;
 
 use super::fields::{clocks, defaults, interned, packet, trace};
 use super::names::{NameOf, Names, Number, Told, TypeNames};
-use super::proto::{BYTES, Message, Short, Small};
+use super::proto::{BYTES, Message, Short, Smalls};
 
 /// The clock of all times: `CLOCK_REALTIME`.
 pub(super) const REALTIME: u64 = 1;
@@ -57,11 +57,14 @@ impl Ids<'_> {
     /// That of the field at this place.
     #[inline]
     pub(super) fn argument(&self, place: usize) -> u64 {
-        self.0.arguments.get(place).map_or(0, |number| iid(*number))
+        self.0
+            .arguments()
+            .get(place)
+            .map_or(0, |number| iid(*number))
     }
 
     pub(super) fn categories(&self) -> impl Iterator<Item = u64> {
-        self.0.categories.iter().map(|number| iid(*number))
+        self.0.categories().iter().map(|number| iid(*number))
     }
 }
 
@@ -92,9 +95,9 @@ impl Sequence {
     #[cold]
     fn tell_all(&mut self, names: TypeNames<'_>) {
         self.tell(NameOf::Event, names.event);
-        let arguments = names.arguments.iter();
+        let arguments = names.arguments().iter();
         arguments.for_each(|number| self.tell(NameOf::Argument, *number));
-        let categories = names.categories.iter();
+        let categories = names.categories().iter();
         categories.for_each(|number| self.tell(NameOf::Category, *number));
     }
 
@@ -172,7 +175,7 @@ impl Sequence {
         &self,
         names: TypeNames<'_>,
         at_ns: u64,
-        packet: &mut Small,
+        packet: &mut Smalls,
     ) -> Option<()> {
         let delta = at_ns.checked_sub(self.last_ns)?;
         if self.is_cut || !self.new.is_empty() || !self.told_types.has(names.number) {
@@ -186,15 +189,10 @@ impl Sequence {
         Some(())
     }
 
-    /// Appends such a packet. `None`: it has become too large, and [`Self::event`] writes it.
+    /// Ends such a packet. `None`: it has become too large, and [`Self::event`] writes it.
     #[inline]
-    pub(super) fn append(
-        &mut self,
-        packet: &mut Small,
-        at_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Option<()> {
-        out.extend_from_slice(packet.finish()?);
+    pub(super) fn end_small(&mut self, packet: &mut Smalls, at_ns: u64) -> Option<()> {
+        packet.finish()?;
         self.last_ns = at_ns;
         Some(())
     }

@@ -12,7 +12,7 @@ use super::args;
 use super::fields::{annotation, clocks, event, packet};
 use super::front::About;
 use super::names::{NameOf, Names};
-use super::proto::{Message, Small};
+use super::proto::{Message, Smalls};
 use super::sequence::{Ids, MONOTONIC, Namer, REALTIME, Sequence};
 use super::tracks::Tracks;
 use crate::gathered::Gathered;
@@ -36,9 +36,10 @@ pub(crate) struct Perfetto<'w, W> {
     latest: usize,
     /// Events that are not there, by thread and by process.
     lost: HashMap<(u32, usize), u64>,
-    /// Memory for the fields of one event, and for a small packet.
+    /// Memory for the fields of one event.
     fields: Vec<u8>,
-    packet: Small,
+    /// Small packets that come after all of `out`.
+    smalls: Smalls,
 }
 
 /// What an event is made of.
@@ -89,7 +90,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
             latest: 0,
             lost: HashMap::new(),
             fields: Vec::new(),
-            packet: Small::default(),
+            smalls: Smalls::default(),
         }
     }
 
@@ -104,6 +105,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
         if place.thread != NO_THREAD {
             self.turn_to(place);
         }
+        self.smalls.move_to(self.out.bytes());
         let (tracks, names, out) = (&mut self.tracks, &mut self.names, self.out.bytes());
         let sequence = match self.sequences.get_mut(self.latest) {
             Some((_, sequence)) if place.thread != NO_THREAD => sequence,
@@ -125,7 +127,8 @@ impl<'w, W: Write> Perfetto<'w, W> {
 
     /// Appends the beginning of a native span, or its end with its record. `None`, and nothing is
     /// appended: its packet is no small one.
-    #[inline]
+    // Inlined, the place is not put together to be taken apart.
+    #[inline(always)]
     fn small(
         &mut self,
         place: Place,
@@ -139,7 +142,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
         self.turn_to(place);
         let names = self.names.of_type(ty);
         let (_, sequence) = self.sequences.get_mut(self.latest)?;
-        let packet = &mut self.packet;
+        let packet = &mut self.smalls;
         sequence.begin_small(names, at_ns, packet)?;
         let names = Ids(names);
         match end {
@@ -152,23 +155,36 @@ impl<'w, W: Write> Perfetto<'w, W> {
                 args::of_small(by, names, packet)?;
             }
         }
-        sequence.append(packet, at_ns, self.out.bytes())
+        sequence.end_small(packet, at_ns)
+    }
+
+    /// Makes room for the next small packet.
+    #[inline]
+    fn move_if_full(&mut self) -> io::Result<()> {
+        if !self.smalls.is_full() {
+            return Ok(());
+        }
+        self.smalls.move_to(self.out.bytes());
+        self.out.write_if_full()
     }
 
     /// Makes the sequence of a row the latest one.
-    #[inline]
+    #[inline(always)]
     fn turn_to(&mut self, place: Place) {
         let latest = self.sequences.get(self.latest);
-        if latest.is_some_and(|(row, _)| *row == place) {
-            return;
+        if latest.is_none_or(|(row, _)| *row != place) {
+            self.latest = self.look_for(place);
         }
-        self.latest = match self.rows.get(&place) {
-            Some(number) => *number,
-            None => self.add_row(place),
-        };
     }
 
     #[cold]
+    fn look_for(&mut self, place: Place) -> usize {
+        match self.rows.get(&place) {
+            Some(number) => *number,
+            None => self.add_row(place),
+        }
+    }
+
     fn add_row(&mut self, place: Place) -> usize {
         let number = self.sequences.len();
         let out = self.out.bytes();
@@ -262,7 +278,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         if let Slice::Span(ty) = of
             && self.small(place, at_ns, ty, None).is_some()
         {
-            return self.out.write_if_full();
+            return self.move_if_full();
         }
         self.event(place, at_ns, |parts| {
             let name = match of {
@@ -291,7 +307,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         how: Option<Ended>,
     ) -> io::Result<()> {
         if how.is_none() && self.small(place, at_ns, by.ty, Some(by)).is_some() {
-            return self.out.write_if_full();
+            return self.move_if_full();
         }
         self.event(place, at_ns, |parts| {
             match how {
@@ -411,10 +427,11 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     }
 
     fn bytes(&self) -> u64 {
-        self.out.len()
+        self.out.len() + self.smalls.len() as u64
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.smalls.move_to(self.out.bytes());
         self.out.finish()
     }
 }

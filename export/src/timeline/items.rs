@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use ringmark_decoder::{
-    Call, Ended, Event, EventType, Filter, Function, Lost, Output, Page, Paired, Session, Span,
-    SpanPairs, Step,
+    Call, Ended, Event, EventType, Filter, Function, Lost, NearStart, Output, Page, Paired,
+    Session, Span, SpanPairs, Step,
 };
 use ringmark_format::schema::Shape;
 
@@ -25,20 +25,22 @@ pub struct Cut {
 #[derive(Debug)]
 pub(crate) enum What<'a> {
     /// A span ends, or a call that one record describes. Its beginning: tick and time.
-    Span(Event<'a>, (u64, u64)),
-    Instant(Event<'a>),
-    Counter(Event<'a>),
+    Span((u64, u64)),
+    Instant,
+    Counter,
     /// A span over threads ends, in the lane with this number.
     Lasted(Box<Span<'a>>, u32),
     /// With the number of calls around it.
-    Enter(Event<'a>, &'a Function, u32),
-    Leave(Event<'a>, &'a Function, (Ended, Beginning), u32),
-    Lost(Lost<'a>),
+    Enter(&'a Function, u32),
+    Leave(&'a Function, (Ended, Beginning), u32),
+    Lost,
 }
 
 /// One thing to show.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
+    /// Place of its event or loss in the stretch.
+    pub(crate) place: u32,
     /// Number of the thread; [`NO_THREAD`]: none.
     pub(crate) thread: u32,
     /// Number among the events and losses of the dump.
@@ -58,6 +60,19 @@ pub(crate) enum Alone {
     Span((u64, u64)),
     Counter,
     Instant,
+}
+
+impl Alone {
+    /// What of it is shown.
+    #[inline]
+    const fn what<'a>(self) -> Option<What<'a>> {
+        match self {
+            Self::Hidden => None,
+            Self::Span(start) => Some(What::Span(start)),
+            Self::Counter => Some(What::Counter),
+            Self::Instant => Some(What::Instant),
+        }
+    }
 }
 
 /// Stands for no thread: a loss of a whole session.
@@ -107,6 +122,7 @@ pub(crate) struct Items<'c, 'a> {
     lasting: HashMap<usize, OfSession<'a>>,
     lanes: HashMap<(usize, &'a [u8]), SingleLanes>,
     chosen: ChosenCalls<'c>,
+    starts: NearStart,
     number: u64,
     /// Spans over threads whose beginning is not in the trace.
     pub(crate) no_start: u64,
@@ -125,71 +141,59 @@ impl<'c, 'a> Items<'c, 'a> {
                 long,
                 shown: HashMap::new(),
             },
+            starts: NearStart::default(),
             number: 0,
             no_start: 0,
         }
     }
 
-    /// Takes the next event or loss, and appends what it shows.
+    /// Takes the next event or loss, which has this place in the stretch, and appends what it shows.
     #[inline]
-    pub(crate) fn take(&mut self, output: Output<'a>, to: &mut Vec<Item<'a>>) {
+    pub(crate) fn take(&mut self, output: &Output<'a>, place: u32, to: &mut Vec<Item<'a>>) {
+        if let Some((alone, number)) = self.take_alone(output) {
+            if let Output::Event(event) = output {
+                to.extend(
+                    alone
+                        .what()
+                        .map(|what| Item::of((event, place), number, what)),
+                );
+            }
+            return;
+        }
         self.number += 1;
         match output {
-            Output::Event(event) => self.event(event, to),
-            Output::Lost(lost) => self.lost(&lost, to),
+            Output::Lost(lost) => self.lost(output, lost, place, to),
+            Output::Event(event) if event.ty.function.is_some() => self.call((event, place), to),
+            Output::Event(event) => self.part(output, (event, place), to),
         }
     }
 
     #[cold]
-    fn lost(&mut self, lost: &Lost<'a>, to: &mut Vec<Item<'a>>) {
+    fn lost(&mut self, output: &Output<'a>, lost: &Lost<'a>, place: u32, to: &mut Vec<Item<'a>>) {
         if let Some(pairs) = &mut self.pairs {
-            pairs.take(&Output::Lost(*lost));
+            pairs.take(output);
         }
         let at_ns = lost.session.clock.wall_ns(lost.t_ns);
         self.calls.lose(lost, at_ns);
         if self.cut.filter.passes_lost(lost) {
             to.push(Item {
+                place,
                 thread: lost.thread().unwrap_or(NO_THREAD),
                 number: self.number,
                 tick: u64::MAX,
                 at_ns,
-                what: What::Lost(*lost),
+                what: What::Lost,
             });
         }
     }
 
-    #[inline]
-    fn event(&mut self, event: Event<'a>, to: &mut Vec<Item<'a>>) {
-        if event.ty.function.is_some() {
-            return self.call(&event, to);
-        }
-        let alone = match self.alone(&event) {
-            None => return self.part(event, to),
-            Some(Alone::Hidden) => return,
-            Some(alone) => alone,
-        };
-        let (thread, tick, at_ns) = (event.thread(), event.tick, event.wall_ns());
-        let what = match alone {
-            Alone::Span(start) => What::Span(event, start),
-            Alone::Counter => What::Counter(event),
-            Alone::Instant | Alone::Hidden => What::Instant(event),
-        };
-        to.push(Item {
-            thread,
-            number: self.number,
-            tick,
-            at_ns,
-            what,
-        });
-    }
-
     /// What an event is that is no function record; `None`: a record of a span over threads.
     #[inline]
-    fn alone(&self, event: &Event<'a>) -> Option<Alone> {
+    fn alone(&mut self, event: &Event<'a>) -> Option<Alone> {
         Some(match event.ty.shape {
             Some(shape) if shape.is_part_of_span() => return None,
             _ if !self.passes(event) => Alone::Hidden,
-            Some(Shape::Span) => match start(event, self.cut.min_ns) {
+            Some(Shape::Span) => match start(event, self.cut.min_ns, &mut self.starts) {
                 Some(start) => Alone::Span(start),
                 None => Alone::Hidden,
             },
@@ -217,48 +221,47 @@ impl<'c, 'a> Items<'c, 'a> {
         self.is_all || self.cut.filter.passes(event)
     }
 
-    fn call(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
+    fn call(&mut self, (event, place): (&Event<'a>, u32), to: &mut Vec<Item<'a>>) {
         if !self.passes(event) {
             return;
         }
         let (number, min_ns) = (self.number, self.cut.min_ns);
-        let chosen = &mut self.chosen;
+        let (chosen, starts) = (&mut self.chosen, &mut self.starts);
         self.calls.take(event, |step, beginning| {
             let what = match step {
-                Step::Entered { loose: true, .. } => Some(What::Instant(event.clone())),
+                Step::Entered { loose: true, .. } => Some(What::Instant),
                 Step::Entered {
                     function, depth, ..
-                } => chosen.enter(event, depth).then_some(What::Enter(
-                    event.clone(),
-                    function,
-                    depth,
-                )),
+                } => chosen
+                    .enter(event, depth)
+                    .then_some(What::Enter(function, depth)),
                 Step::Left(call) => {
                     let is_entered = beginning == Beginning::Entered;
                     let is_shown = !is_entered || chosen.is_shown(event.thread(), call.depth);
                     let how = (call.ended, beginning);
-                    is_shown.then_some(What::Leave(event.clone(), call.function, how, call.depth))
+                    is_shown.then_some(What::Leave(call.function, how, call.depth))
                 }
                 Step::Whole(call) if call.is_elsewhere() => elsewhere(event, &call, min_ns),
-                Step::Whole(_) => {
-                    start(event, min_ns).map(|start| What::Span(event.clone(), start))
-                }
+                Step::Whole(_) => start(event, min_ns, starts).map(What::Span),
             };
-            to.extend(what.map(|what| Item::of(event, number, what)));
+            to.extend(what.map(|what| Item::of((event, place), number, what)));
         });
     }
 
     /// A record of a span over threads.
-    fn part(&mut self, event: Event<'a>, to: &mut Vec<Item<'a>>) {
+    fn part(
+        &mut self,
+        output: &Output<'a>,
+        (event, place): (&Event<'a>, u32),
+        to: &mut Vec<Item<'a>>,
+    ) {
         let Some(pairs) = &mut self.pairs else {
-            if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(&event) {
-                to.push(Item::of(&event, self.number, What::Instant(event.clone())));
+            if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(event) {
+                to.push(Item::of((event, place), self.number, What::Instant));
             }
             return;
         };
-        let output = Output::Event(event);
-        let paired = pairs.take(&output);
-        let Output::Event(event) = output else { return };
+        let paired = pairs.take(output);
         let Some(id) = event.span else { return };
         match (event.ty.shape, paired) {
             (Some(Shape::SpanNew), _) => {
@@ -277,11 +280,8 @@ impl<'c, 'a> Items<'c, 'a> {
                 self.lanes(event.session, span.ty).give_back(lasting.lane);
                 let is_long = span.total_ns >= self.cut.min_ns;
                 if is_long && self.cut.filter.passes_span(&span) {
-                    to.push(Item::of(
-                        &event,
-                        self.number,
-                        What::Lasted(span, lasting.lane),
-                    ));
+                    let what = What::Lasted(span, lasting.lane);
+                    to.push(Item::of((event, place), self.number, what));
                 }
             }
             (Some(Shape::SpanClose), _) => self.no_start += 1,
@@ -343,8 +343,9 @@ fn wall_ns(session: &Session, tick: u64) -> u64 {
 
 impl<'a> Item<'a> {
     #[inline]
-    fn of(event: &Event<'a>, number: u64, what: What<'a>) -> Self {
+    fn of((event, place): (&Event<'a>, u32), number: u64, what: What<'a>) -> Self {
         Self {
+            place,
             thread: event.thread(),
             number,
             tick: event.tick,
@@ -356,8 +357,8 @@ impl<'a> Item<'a> {
 
 /// Tick and wall time at which a span began that ends with this event, if it took at least `min_ns`.
 #[inline]
-fn start(event: &Event<'_>, min_ns: u64) -> Option<(u64, u64)> {
-    let (tick, start_ns) = event.start();
+fn start(event: &Event<'_>, min_ns: u64, near: &mut NearStart) -> Option<(u64, u64)> {
+    let (tick, start_ns) = event.start(near);
     let is_long = event.t_ns - start_ns >= min_ns;
     is_long.then(|| (tick, event.session.clock.wall_ns(start_ns)))
 }
@@ -369,7 +370,7 @@ fn elsewhere<'a>(event: &Event<'a>, call: &Call<'a>, min_ns: u64) -> Option<What
         return None;
     }
     let start = event.session.clock.wall_ns(start_ns);
-    Some(What::Span(event.clone(), (tick, start)))
+    Some(What::Span((tick, start)))
 }
 
 impl ChosenCalls<'_> {

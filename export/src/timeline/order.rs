@@ -4,7 +4,7 @@
 //! before the first record that is not earlier than its start, and of spans that began at one tick
 //! the one that ended last is the outermost.
 
-use ringmark_decoder::{EventType, Function};
+use ringmark_decoder::{Event, EventType, Function};
 
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, What};
@@ -23,7 +23,7 @@ pub(crate) enum Begins<'a> {
     Open(u32, u32),
 }
 
-/// A slice that has still to begin, going back in time.
+/// The beginning of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begin<'a> {
     pub(crate) thread: u32,
@@ -34,27 +34,45 @@ pub(crate) struct Begin<'a> {
     pub(crate) what: Begins<'a>,
 }
 
-/// A step forward: a slice begins, or the item at this place is shown.
+/// A step forward. Items and beginnings are named by their places, so that steps are small.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step<'a> {
-    Begin(Begin<'a>),
+pub(crate) enum Step {
+    /// What this item ends begins.
+    Begin(u32),
+    /// A slice begins that ends in a later stretch.
+    BeginEarly(u32),
+    /// The item is shown.
     Item(u32),
 }
 
-/// The beginning of what an item ends, if its record is the only one of it.
-pub(crate) fn begin_of<'a>(item: &Item<'a>) -> Option<Begin<'a>> {
-    let (start, what) = match &item.what {
-        What::Span(event, start) => {
-            let what = match event.function() {
-                Some(function) => Begins::Timed(function),
-                None => Begins::Span(event.ty),
-            };
-            (*start, what)
-        }
-        What::Leave(_, function, (_, Beginning::Before { tick, at_ns }), depth) => {
-            ((*tick, *at_ns), Begins::Call(function, *depth))
-        }
-        _ => return None,
+/// A step to a beginning that has still to be made, going back in time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    tick: u64,
+    end: u64,
+    step: Step,
+}
+
+/// Tick and time of the beginning of what an item ends, if its record is the only one of it.
+#[inline]
+const fn start_of(item: &Item<'_>) -> Option<(u64, u64)> {
+    match &item.what {
+        What::Span(start) => Some(*start),
+        What::Leave(_, (_, Beginning::Before { tick, at_ns }), _) => Some((*tick, *at_ns)),
+        _ => None,
+    }
+}
+
+/// The beginning of what an item ends, with the event that ends it.
+#[inline]
+pub(crate) fn begin_of<'a>(item: &Item<'a>, event: &Event<'a>) -> Option<Begin<'a>> {
+    let start = start_of(item)?;
+    let what = match &item.what {
+        What::Leave(function, _, depth) => Begins::Call(function, *depth),
+        _ => match event.function() {
+            Some(function) => Begins::Timed(function),
+            None => Begins::Span(event.ty),
+        },
     };
     Some(Begin {
         thread: item.thread,
@@ -67,33 +85,45 @@ pub(crate) fn begin_of<'a>(item: &Item<'a>) -> Option<Begin<'a>> {
 
 /// Puts the items of one thread, at `places` of `items`, and beginnings in order. `begins` are those
 /// of slices that end later; `is_here` says whether a time is in this stretch.
-pub(crate) fn order<'a>(
-    items: &[Item<'a>],
+pub(crate) fn order(
+    items: &[Item<'_>],
     places: &[u32],
-    begins: &[Begin<'a>],
+    begins: &[Begin<'_>],
     is_here: impl Fn(u64) -> bool,
-    (pending, steps): (&mut Vec<Begin<'a>>, &mut Vec<Step<'a>>),
+    (pending, steps): (&mut Vec<Pending>, &mut Vec<Step>),
 ) {
     steps.clear();
     pending.clear();
-    pending.extend_from_slice(begins);
+    pending.extend((0..).zip(begins).map(|(place, begin)| Pending {
+        tick: begin.tick,
+        end: begin.end,
+        step: Step::BeginEarly(place),
+    }));
     pending.sort_by_key(|begin| (begin.tick, u64::MAX - begin.end));
     for place in places.iter().rev() {
         let item = &items[*place as usize];
-        let own = begin_of(item);
-        let start = own.as_ref().map(|begin| begin.tick);
+        let own = start_of(item);
+        let start = own.map(|start| start.0);
         while let Some(begin) = pending.pop_if(|begin| {
             let ended = begin.tick == item.tick && start.is_some_and(|start| start < begin.tick);
             begin.tick > item.tick || ended
         }) {
-            steps.push(Step::Begin(begin));
+            steps.push(begin.step);
         }
         steps.push(Step::Item(*place));
-        if let Some(begin) = own.filter(|begin| is_here(begin.at_ns)) {
-            let place = pending.partition_point(|other| other.tick <= begin.tick);
-            pending.insert(place, begin);
+        if let Some((tick, _)) = own.filter(|start| is_here(start.1)) {
+            let new = Pending {
+                tick,
+                end: item.number,
+                step: Step::Begin(*place),
+            };
+            let after = pending
+                .iter()
+                .rev()
+                .take_while(|other| other.tick > new.tick);
+            pending.insert(pending.len() - after.count(), new);
         }
     }
-    steps.extend(pending.drain(..).rev().map(Step::Begin));
+    steps.extend(pending.drain(..).rev().map(|begin| begin.step));
     steps.reverse();
 }

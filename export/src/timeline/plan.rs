@@ -10,7 +10,7 @@ use crate::timeline::items::{Alone, Cut, Item, Items, LongCalls, NO_THREAD, What
 use crate::timeline::order::{Begin, Begins, begin_of};
 
 /// Least events and losses of a stretch.
-const STRETCH: u64 = 8192;
+const STRETCH: u64 = 2048;
 /// Most stretches. What begins in one and ends in another is kept, so what is kept does not grow with
 /// the trace.
 const STRETCHES_MAX: u64 = 2048;
@@ -109,8 +109,8 @@ impl<'a> Plan<'a> {
                 calls.take(event, |step| long.take(event, &step, cut.min_ns));
             }
             found.clear();
-            items.take(output, &mut found);
-            found.iter().for_each(|item| plan.take(item));
+            items.take(&output, 0, &mut found);
+            found.iter().for_each(|item| plan.take(item, &output));
         });
         plan.cut = cut;
         plan.take_open();
@@ -228,25 +228,29 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn take(&mut self, item: &Item<'a>) {
+    fn take(&mut self, item: &Item<'a>, output: &Output<'a>) {
+        let Output::Event(event) = output else {
+            self.counts.losses += 1;
+            return;
+        };
         match &item.what {
             What::Span(..) | What::Enter(..) | What::Lasted(..) => {
+                let is_call = event.ty.function.is_some();
                 self.counts.slices += 1;
-                self.counts.calls += u64::from(is_call(&item.what));
+                self.counts.calls += u64::from(is_call);
             }
-            What::Instant(event) if event.ty.shape == Some(Shape::SpanNew) => {
+            What::Instant if event.ty.shape == Some(Shape::SpanNew) => {
                 self.counts.slices += 1;
             }
-            What::Leave(_, _, (_, Beginning::Entered), _) => {}
-            What::Leave(_, _, (_, Beginning::Before { .. }), _) => {
+            What::Leave(_, (_, Beginning::Entered), _) | What::Lost => {}
+            What::Leave(_, (_, Beginning::Before { .. }), _) => {
                 self.counts.slices += 1;
                 self.counts.calls += 1;
             }
-            What::Lost(_) => self.counts.losses += 1,
-            What::Instant(_) | What::Leave(..) => self.counts.instants += 1,
-            What::Counter(_) => self.counts.counters += 1,
+            What::Instant | What::Leave(..) => self.counts.instants += 1,
+            What::Counter => self.counts.counters += 1,
         }
-        if let Some(begin) = begin_of(item) {
+        if let Some(begin) = begin_of(item, event) {
             self.take_begin(begin);
         }
     }
@@ -302,12 +306,4 @@ fn events(dump: &Dump) -> u64 {
     let slots = dump.sessions.iter().flat_map(|session| &session.slots);
     let pages = slots.flat_map(|slot| &slot.pages);
     pages.map(|page| page.summary.events).sum()
-}
-
-fn is_call(what: &What<'_>) -> bool {
-    match what {
-        What::Span(event, _) => event.ty.function.is_some(),
-        What::Enter(..) => true,
-        _ => false,
-    }
 }

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use ringmark_decoder::{Ended, SmallKeys, SpanPairs};
+use ringmark_decoder::{Ended, Event, Lost, Output, SmallKeys, SpanPairs};
 
 use crate::timeline::by_thread::ByThread;
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, Items, What};
 use crate::timeline::lanes::NestedLanes;
-use crate::timeline::order::{Begin, Begins, Step, order};
+use crate::timeline::order::{Begin, Begins, Pending, Step, begin_of, order};
 use crate::timeline::plan::{Counts, Plan};
 use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
 
@@ -40,21 +40,20 @@ pub(crate) fn play<'a>(
     let pairs = SpanPairs::new(plan.dump);
     let mut items = Items::new(&plan.cut, Some(pairs), plan.long.as_ref());
     let mut player = Player::new(plan, viewer);
-    let (mut found, mut number) = (Vec::new(), 0);
-    let mut outputs = plan.dump.events_bare();
+    let (mut outputs, mut found, mut number) = (Vec::new(), Vec::new(), 0);
+    let mut events = plan.dump.events_bare();
     loop {
-        let before = number;
-        while number < before + plan.stretch
-            && let Some(output) = outputs.next()
-        {
-            items.take(output, &mut found);
-            number += 1;
-        }
-        if number == before {
+        outputs.clear();
+        found.clear();
+        let count = events.each(plan.stretch, |output| outputs.push(output));
+        if count == 0 {
             break;
         }
-        player.stretch(&found)?;
-        found.clear();
+        number += count;
+        for (place, output) in (0..).zip(&outputs) {
+            items.take(output, place, &mut found);
+        }
+        player.stretch(&found, &outputs)?;
         progress(number, plan.items);
     }
     let deeper = plan.open.iter().map(|thread| thread.deeper).sum();
@@ -94,9 +93,11 @@ struct Player<'p, 'a, V> {
     plan: &'p Plan<'a>,
     viewer: &'p mut V,
     lanes: SmallKeys<u32, Lanes>,
+    /// Those of the thread at hand.
+    own: Lanes,
     by_thread: ByThread,
-    pending: Vec<Begin<'a>>,
-    steps: Vec<Step<'a>>,
+    pending: Vec<Pending>,
+    steps: Vec<Step>,
     stretch: usize,
     shown: Counts,
 }
@@ -107,6 +108,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             plan,
             viewer,
             lanes: SmallKeys::default(),
+            own: Lanes::default(),
             by_thread: ByThread::default(),
             pending: Vec::new(),
             steps: Vec::new(),
@@ -116,7 +118,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
     }
 
     /// Shows one stretch, thread by thread.
-    fn stretch(&mut self, items: &[Item<'a>]) -> io::Result<()> {
+    fn stretch(&mut self, items: &[Item<'a>], outputs: &[Output<'a>]) -> io::Result<()> {
         let (plan, stretch) = (self.plan, self.stretch);
         self.stretch += 1;
         let mut begins = plan.begins(stretch).to_vec();
@@ -136,19 +138,34 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             let is_here = |at_ns| at_ns >= from_ns;
             let own = by_thread.of(*thread);
             order(items, own, early, is_here, (&mut pending, &mut steps));
+            self.own = std::mem::take(self.lanes.entry(*thread).or_default());
             for step in &steps {
-                match step {
-                    Step::Begin(begin) => self.begin(begin)?,
-                    Step::Item(place) => self.item(&items[*place as usize])?,
+                let place = match step {
+                    Step::BeginEarly(place) => {
+                        self.begin(&early[*place as usize])?;
+                        continue;
+                    }
+                    Step::Begin(place) | Step::Item(place) => *place,
+                };
+                let item = &items[place as usize];
+                match (step, &outputs[item.place as usize]) {
+                    (_, Output::Lost(lost)) => self.lost(item, lost)?,
+                    (Step::Item(_), Output::Event(event)) => self.item(item, event)?,
+                    (_, Output::Event(event)) => {
+                        if let Some(begin) = begin_of(item, event) {
+                            self.begin(&begin)?;
+                        }
+                    }
                 }
             }
+            self.lanes.insert(*thread, std::mem::take(&mut self.own));
         }
         (self.by_thread, self.pending, self.steps) = (by_thread, pending, steps);
         Ok(())
     }
 
     fn begin(&mut self, begin: &Begin<'a>) -> io::Result<()> {
-        let lanes = self.lanes.entry(begin.thread).or_default();
+        let lanes = &mut self.own;
         let row = match begin.what {
             Begins::Call(_, depth) => Row::Calls(depth / DEEPEST),
             Begins::Timed(_) => Row::TimedCalls(lanes.timed_calls.begin(begin.end)),
@@ -181,16 +198,20 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
                 self.shown.slices += 1;
                 self.shown.calls += 1;
             }
-            What::Instant(_) | What::Leave(_, _, (_, Beginning::Unknown), _) => {
+            What::Instant | What::Leave(_, (_, Beginning::Unknown), _) => {
                 self.shown.instants += 1;
             }
-            What::Counter(_) => self.shown.counters += 1,
-            What::Lost(_) => self.shown.losses += 1,
-            What::Span(..) | What::Leave(..) => {}
+            What::Counter => self.shown.counters += 1,
+            What::Span(..) | What::Leave(..) | What::Lost => {}
         }
     }
 
-    fn item(&mut self, item: &Item<'a>) -> io::Result<()> {
+    fn lost(&mut self, item: &Item<'a>, lost: &Lost<'a>) -> io::Result<()> {
+        self.shown.losses += 1;
+        self.viewer.lost(lost, item.at_ns)
+    }
+
+    fn item(&mut self, item: &Item<'a>, event: &Event<'a>) -> io::Result<()> {
         let thread = item.thread;
         let calls = |depth| Place {
             thread,
@@ -198,8 +219,8 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
         };
         self.count(&item.what);
         match &item.what {
-            What::Span(event, _) => {
-                let lanes = self.lanes.entry(thread).or_default();
+            What::Span(_) => {
+                let lanes = &mut self.own;
                 let (row, how) = match event.ty.function {
                     Some(_) => {
                         let lane = lanes.timed_calls.end(item.number);
@@ -211,8 +232,8 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
                 self.viewer
                     .end(Place { thread, row }, item.at_ns, event, how)
             }
-            What::Instant(event) => self.viewer.instant(event),
-            What::Counter(event) => self.viewer.counter(event),
+            What::Instant => self.viewer.instant(event),
+            What::Counter => self.viewer.counter(event),
             What::Lasted(span, lane) => {
                 let lane = Lane {
                     session: span.end.session,
@@ -222,16 +243,16 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
                 };
                 self.viewer.lasted(&lane, span)
             }
-            What::Enter(event, function, depth) => {
+            What::Enter(function, depth) => {
                 let slice = Slice::Call(function, Some(event.clone()));
                 self.viewer.begin(calls(*depth), item.at_ns, &slice)
             }
-            What::Leave(event, _, (_, Beginning::Unknown), _) => self.viewer.end_only(event),
-            What::Leave(event, _, (how, _), depth) => {
+            What::Leave(_, (_, Beginning::Unknown), _) => self.viewer.end_only(event),
+            What::Leave(_, (how, _), depth) => {
                 self.viewer
                     .end(calls(*depth), item.at_ns, event, Some(*how))
             }
-            What::Lost(lost) => self.viewer.lost(lost, item.at_ns),
+            What::Lost => Ok(()),
         }
     }
 }

@@ -35,7 +35,7 @@ impl ExportedOptions {
     pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
         let filter = self.filter.build()?;
         let Some(pid) = input.process()? else {
-            return Ok((input.read_for(&filter)?, false));
+            return Ok((input.read_bare_for(&filter)?, false));
         };
         let dump = rings::snapshot(pid)?;
         notices::tell_schema(&dump);

@@ -73,7 +73,19 @@ impl Input {
     /// # Errors
     /// As [`read`].
     pub(crate) fn read_for(&self, filter: &Filter) -> anyhow::Result<Dump> {
-        let dump = read_chosen(&self.files(), filter, &self.choice())?;
+        self.read_into(DumpBuilder::new(), filter)
+    }
+
+    /// As [`Self::read_for`], for those that do not ask which finished spans are around an event.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn read_bare_for(&self, filter: &Filter) -> anyhow::Result<Dump> {
+        self.read_into(DumpBuilder::new().bare(), filter)
+    }
+
+    fn read_into(&self, builder: DumpBuilder, filter: &Filter) -> anyhow::Result<Dump> {
+        let dump = read_chosen(builder, &self.files(), filter, &self.choice())?;
         notices::tell_choice(&dump, &self.choice());
         Ok(dump)
     }
@@ -84,7 +96,7 @@ impl Input {
     /// As [`read`].
     pub(crate) fn read_other(&self, file: &Path, filter: &Filter) -> anyhow::Result<Dump> {
         let choice = self.sessions.choice(None);
-        let dump = read_chosen(&[file.to_owned()], filter, &choice)?;
+        let dump = read_chosen(DumpBuilder::new(), &[file.to_owned()], filter, &choice)?;
         notices::tell_choice(&dump, &choice);
         Ok(dump)
     }
@@ -94,7 +106,12 @@ impl Input {
     /// # Errors
     /// One of them cannot be read, or is no trace file.
     pub(crate) fn read_quietly(&self) -> anyhow::Result<Dump> {
-        let dump = put_together(&self.files(), &Filter::new(), &self.choice())?;
+        let dump = put_together(
+            DumpBuilder::new(),
+            &self.files(),
+            &Filter::new(),
+            &self.choice(),
+        )?;
         notices::tell_choice(&dump, &self.choice());
         Ok(dump)
     }
@@ -105,7 +122,7 @@ impl Input {
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_sessions(files: &[PathBuf], choice: &SessionChoice) -> anyhow::Result<Dump> {
-    let dump = read_chosen(files, &Filter::new(), choice)?;
+    let dump = read_chosen(DumpBuilder::new(), files, &Filter::new(), choice)?;
     notices::tell_choice(&dump, choice);
     Ok(dump)
 }
@@ -115,13 +132,19 @@ pub(crate) fn read_sessions(files: &[PathBuf], choice: &SessionChoice) -> anyhow
 /// # Errors
 /// One of them cannot be read, or is no trace file.
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
-    read_chosen(files, &Filter::new(), &SessionChoice::default())
+    let choice = SessionChoice::default();
+    read_chosen(DumpBuilder::new(), files, &Filter::new(), &choice)
 }
 
 /// Reads what a filter may let pass: segments of a store whose index says that they hold nothing
 /// of its time are left out.
-fn read_chosen(files: &[PathBuf], filter: &Filter, choice: &SessionChoice) -> anyhow::Result<Dump> {
-    let dump = put_together(files, filter, choice)?;
+fn read_chosen(
+    builder: DumpBuilder,
+    files: &[PathBuf],
+    filter: &Filter,
+    choice: &SessionChoice,
+) -> anyhow::Result<Dump> {
+    let dump = put_together(builder, files, filter, choice)?;
     if dump.left_out_bytes > 0 {
         note(&format!(
             "{} of other times were not read",
@@ -136,11 +159,12 @@ fn read_chosen(files: &[PathBuf], filter: &Filter, choice: &SessionChoice) -> an
 }
 
 fn put_together(
+    mut builder: DumpBuilder,
     files: &[PathBuf],
     filter: &Filter,
     choice: &SessionChoice,
 ) -> anyhow::Result<Dump> {
-    let (mut builder, mut all) = (DumpBuilder::new(), Segments::default());
+    let mut all = Segments::default();
     builder.choose(choice.clone());
     for file in &expanded(files)? {
         let File { path, is_segment } = file;
