@@ -184,7 +184,7 @@ mod tests {
                 "RINGMARK_NO_SUCH is not set",
             ),
             ("keep-size = '${x'", "found ${ without }"),
-            ("keep-size =", "keep-size"),
+            ("keep-size =", "line 1, column 12: "),
         ] {
             let told = read(text).unwrap_err();
             assert!(told.contains(expected), "{told}");
