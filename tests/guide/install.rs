@@ -47,6 +47,10 @@ const TEXTS: &[(&str, &str)] = &[
         "--command ringmark",
     ),
     ("include/ringmark.h", "ringmark_layout.h"),
+    (
+        "include/ringmark_functions.h",
+        "ringmark_functions_callback",
+    ),
 ];
 
 /// A fresh installation.

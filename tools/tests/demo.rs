@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{LIMIT, Stage};
-use ringmark_tests::{Finished, Running, TempDir, require_tools, run, wait_until, workspace_root};
+use ringmark_tests::{
+    Finished, Running, TempDir, require_namespaces, require_tools, run, wait_until, workspace_root,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What is skipped, in the words of `find`.
@@ -302,6 +304,29 @@ fn an_empty_directory() {
         &demo,
         &BTreeMap::from([("files", 0), ("directories", 1), ("bytes", 0)]),
     );
+}
+
+#[test]
+fn other_file_systems_below_a_directory_are_left_out() {
+    if !require_namespaces(&["unshare", "mount"]) {
+        return;
+    }
+    let stage = Stage::new("demo-mounts");
+    write(&stage.dir.join("tree/here"), b"a line\n");
+    fs::create_dir(stage.dir.join("tree/proc")).unwrap();
+    let demo = stage.ringmark(&["demo", "tree"]);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-euc"]);
+    command.args(["mount --bind /proc tree/proc; exec \"$@\"", "sh"]);
+    command.arg(demo.get_program()).args(demo.get_args());
+    command.envs(
+        demo.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command.current_dir(&*stage.dir);
+    let demo = run(&mut command, LIMIT).unwrap().expect_code(0);
+    let expected = BTreeMap::from([("files", 1), ("directories", 1), ("bytes", 7)]);
+    check_summary(&demo, &expected);
 }
 
 #[test]

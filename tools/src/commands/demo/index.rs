@@ -1,5 +1,5 @@
-//! The job that the demo traces: several threads read every regular file below a directory, and count
-//! bytes and lines. It traces itself as a user's program would, with `span!`, `event!` and
+//! The job that the demo traces: several threads read every regular file below a directory, in its file
+//! system, and count bytes and lines. It traces itself as a user's program would, with `span!`, `event!` and
 //! `counter!`.
 
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::AddAssign;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -105,6 +105,7 @@ impl Job {
             queue: &queue,
             events: (0..self.workers).map(|_| AtomicU64::new(0)).collect(),
             end: start.checked_add(self.time_max),
+            device: fs::metadata(&self.root).ok().map(|about| about.dev()),
             cut: AtomicBool::new(false),
         };
         let totals = thread::scope(|scope| {
@@ -149,6 +150,8 @@ struct Shared<'a> {
     /// Events emitted, by worker.
     events: Vec<AtomicU64>,
     end: Option<Instant>,
+    /// The file system of the root.
+    device: Option<u64>,
     cut: AtomicBool,
 }
 
@@ -234,13 +237,22 @@ impl Worker<'_> {
             let kind = entry.file_type()?;
             let is_skipped = skipped == Some(name.as_os_str());
             let path = path.join(name);
-            if kind.is_dir() {
+            if kind.is_dir() && self.is_in_file_system(&entry) {
                 tasks.push(Task::Directory(path));
             } else if kind.is_file() && !is_skipped {
                 tasks.push(Task::File(path));
             }
         }
         Ok(())
+    }
+
+    /// Whether a directory is in the file system of the root. Below `/` others have files without an
+    /// end, as `/proc` has.
+    fn is_in_file_system(&self, entry: &fs::DirEntry) -> bool {
+        let device = self.shared.device;
+        entry
+            .metadata()
+            .is_ok_and(|about| device.is_none_or(|device| about.dev() == device))
     }
 
     /// The name to skip in this directory, if it is that of the file to skip.
