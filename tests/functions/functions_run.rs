@@ -12,6 +12,16 @@ use ringmark_tests::functions::{
 };
 use ringmark_tests::{require_tools, run};
 
+/// The command that stands at the slowest call shows it from its begin on.
+fn expect_slowest_is_shown(fixture: &Fixture, dump: &Path) {
+    let slowest = ringmark(fixture, "report --slowest 1", &[dump]).stdout_text();
+    let shows = slowest.lines().last().unwrap_or_default().trim();
+    let shows = shows.strip_prefix("ringmark ").expect("a command");
+    assert!(shows.starts_with("graph "), "{slowest}");
+    let shown = ringmark(fixture, shows, &[]).expect_code(0).stdout_text();
+    assert!(shown.contains("| main() {\n"), "from its begin on: {shown}");
+}
+
 #[test]
 fn a_program_is_traced_from_its_start() {
     if !require_tools(&["gcc"]) {
@@ -53,9 +63,7 @@ fn a_program_is_traced_from_its_start() {
             table.contains("COUNT") && table.contains("2,000"),
             "{table}"
         );
-        let slowest = ringmark(&fixture, "report --slowest 1", &[&dump]).stdout_text();
-        let shows = slowest.lines().last().unwrap_or_default().trim();
-        assert!(shows.starts_with("ringmark graph "), "{slowest}");
+        expect_slowest_is_shown(&fixture, &dump);
         let graph = ringmark(&fixture, "graph", &[&dump])
             .expect_code(0)
             .stdout_text();

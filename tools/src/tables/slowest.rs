@@ -105,8 +105,10 @@ impl Source<'_> {
                 word(&Path::new(dir).join(file))
             })),
         }
+        // Times are rounded to ns: the first record may lie one before.
+        let from = span.start_wall_ns().saturating_sub(1);
         let to = span.end.wall_ns().saturating_add(1);
-        words.extend(["--from".to_owned(), stamp(span.start_wall_ns())]);
+        words.extend(["--from".to_owned(), stamp(from)]);
         words.extend(["--to".to_owned(), stamp(to)]);
         for tid in span.tids() {
             words.extend(["--tid".to_owned(), tid.to_string()]);
