@@ -142,6 +142,7 @@ fn figures_in(text: &str) -> Vec<&str> {
 fn dashboard_and_alerts_show_figures_that_are_served() {
     let streamer = StreamFigures {
         certificate_until: Some(0),
+        certificate_renewal: Some(0),
         ..StreamFigures::default()
     };
     let served = Figures::default().text() + &streamer.text();

@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang makes no clones. */
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
 #define APART __attribute__((noinline, noclone))
+#endif
 
 struct frame {
     struct frame *next;

@@ -97,7 +97,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
         &fixture,
         &[Mistake {
             words: &words,
-            code: 0,
+            code: 1,
             said: &said,
             unsaid: &[],
         }],

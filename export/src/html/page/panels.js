@@ -117,7 +117,7 @@ function detailsPanel(app) {
   const text = trace.textOf(slice) || "none";
   const args = element("pre", { textContent: text });
   args.dataset.fact = "arguments";
-  const right = element("div", {}, element("h2", { textContent: "Arguments" }), args, ...insideOf(app, slice));
+  const right = element("div", {}, element("h2", { textContent: flags & OPEN ? "Arguments, as they were at its beginning" : "Arguments" }), args, ...insideOf(app, slice));
   return element("div", { className: "columns" }, element("div", {}, table), right);
 }
 

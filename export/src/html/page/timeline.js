@@ -388,13 +388,13 @@ class Timeline {
     return this.state.trace.meta.ends.length > 0 ? this.theme.hatch : this.theme.soft;
   }
 
-  // What the end of the trace is, in the ruler. Returns where it begins.
+  // What the end of the trace is, in the ruler, if that leaves its times to be read. Returns where it begins.
   drawEndLabel() {
     const { trace } = this.state, x = this.xOf(trace.length), { context } = this;
     if (x < GUTTER || x > this.width) return this.width;
     const [end] = trace.meta.ends, how = end && end.slice(end.indexOf("]: ") + 3);
     const all = [how && "end of the trace: " + how, "end of the trace", "end"];
-    const text = all.find((text) => text && text.length * this.letter < Math.min(0.5 * (this.width - GUTTER), x - GUTTER));
+    const text = all.find((text) => text && text.length * this.letter < Math.min(0.25 * (this.width - GUTTER), x - GUTTER));
     if (!text) return x;
     context.fillStyle = css(this.endColour);
     context.fillText(text, x - text.length * this.letter - 4, RULER / 2);
