@@ -107,6 +107,9 @@ fn first_bytes(file: &mut File) -> io::Result<Vec<u8>> {
 /// The identity in the content of a `store.id`.
 fn parse(bytes: &[u8]) -> Result<[u8; 16], NotAStore> {
     let (found, expected) = (bytes.len(), BYTES);
+    if is_torn(bytes) {
+        return Err(NotAStore::Torn { found, expected });
+    }
     if STORE_MAGIC.starts_with(bytes) || bytes.starts_with(&STORE_MAGIC) {
         let Ok((about, rest)) = StoreId::read_from_prefix(bytes) else {
             return Err(NotAStore::Torn { found, expected });
@@ -126,6 +129,14 @@ fn parse(bytes: &[u8]) -> Result<[u8; 16], NotAStore> {
         0..16 => Err(NotAStore::Torn { found, expected }),
         _ => Err(NotAStore::Foreign { found, expected }),
     }
+}
+
+/// Whether a power loss can have left this of a new identity: a part of its beginning, and zeros up to a
+/// size that was on the disk before the bytes.
+fn is_torn(bytes: &[u8]) -> bool {
+    let written = bytes.iter().rposition(|byte| *byte != 0);
+    let written = &bytes[..written.map_or(0, |last| last + 1)];
+    bytes.len() <= BYTES && STORE_MAGIC.starts_with(written)
 }
 
 /// Writes a new identity and makes it durable: without it nothing in a store would be found again.
@@ -208,6 +219,19 @@ mod tests {
                 "{cut} bytes"
             );
         }
+    }
+
+    #[test]
+    fn a_beginning_of_an_identity_with_zeros_up_to_its_size_is_torn() {
+        let whole = bytes(STORE_VERSION);
+        for written in 0..=STORE_MAGIC.len() {
+            let mut left = whole.clone();
+            left[written..].fill(0);
+            let (found, expected) = (BYTES, BYTES);
+            let torn = NotAStore::Torn { found, expected };
+            assert_eq!(parse(&left), Err(torn), "{written} bytes");
+        }
+        assert!(!is_torn(&[0; BYTES + 1]), "another's");
     }
 
     #[test]
