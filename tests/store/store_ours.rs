@@ -235,7 +235,10 @@ fn a_directory_that_may_not_be_read_is_no_day() {
     read.args(&nobody[1..]).arg(binary::path());
     let read = run(read.arg("cat").arg(&scene.store), SOON).unwrap();
     let text = read.stderr_text();
-    assert!(text.contains("directory without trace files"), "{text}");
+    assert!(
+        text.contains("is a store in which nothing is yet"),
+        "{text}"
+    );
 }
 
 /// Modes of the store, of what lies below it, and of `store.id`.

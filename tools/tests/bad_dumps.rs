@@ -83,7 +83,13 @@ fn what_cannot_be_opened_is_named() {
     let stage = Stage::new("cannot-open");
     let _socket = UnixListener::bind(stage.path("socket")).unwrap();
     fs::create_dir(stage.path("directory")).unwrap();
+    fs::create_dir(stage.path("store")).unwrap();
+    stage.write("store/store.id", &[7; 16]);
     for (file, text) in [
+        (
+            "store",
+            "is a store in which nothing is yet, expected one with trace files",
+        ),
         (
             "directory",
             "is a directory without trace files, expected a trace file or a store",

@@ -327,10 +327,11 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<File>> {
         let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
         let found = store::dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
         if found.is_empty() {
-            return Err(unreadable(
-                "is a directory without trace files, expected a trace file or a store".to_owned(),
-            )
-            .into());
+            let what = match path.join(store::ID_FILE).is_file() {
+                true => "is a store in which nothing is yet, expected one with trace files",
+                false => "is a directory without trace files, expected a trace file or a store",
+            };
+            return Err(unreadable(what.to_owned()).into());
         }
         let segment = |path| File {
             path,
