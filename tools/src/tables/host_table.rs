@@ -38,20 +38,17 @@ struct Column {
 
 impl Column {
     const fn always(heading: &'static str, cell: fn(&HostFigures) -> Option<String>) -> Self {
-        let is_always = true;
         Self {
             heading,
-            is_always,
+            is_always: true,
             cell,
         }
     }
 
     const fn if_any(heading: &'static str, cell: fn(&HostFigures) -> Option<String>) -> Self {
-        let is_always = false;
         Self {
-            heading,
-            is_always,
-            cell,
+            is_always: false,
+            ..Self::always(heading, cell)
         }
     }
 }

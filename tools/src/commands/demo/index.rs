@@ -247,12 +247,10 @@ impl Worker<'_> {
     }
 
     /// Whether a directory is in the file system of the root. Below `/` others have files without an
-    /// end, as `/proc` has.
+    /// end, as `/proc` has. One that says nothing is tried, and then counts as unreadable.
     fn is_in_file_system(&self, entry: &fs::DirEntry) -> bool {
-        let device = self.shared.device;
-        entry
-            .metadata()
-            .is_ok_and(|about| device.is_none_or(|device| about.dev() == device))
+        let device = entry.metadata().ok().map(|about| about.dev());
+        device.is_none() || device == self.shared.device
     }
 
     /// The name to skip in this directory, if it is that of the file to skip.

@@ -32,9 +32,9 @@ use crate::output::{Exit, Failure, Sink, Style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The job: several threads read the regular files below DIR, including hidden
-ones. Links are not followed; '.git', 'target' and the trace file itself are
-skipped. Without DIR it is the current directory, or one of the system's if that
-is empty.
+ones. Links are not followed; other file systems, '.git', 'target' and the trace
+file itself are skipped. Without DIR it is the current directory, or one of the
+system's if that is empty.
 
 Exit code 1: events were lost in the recording, or a sum is wrong.
 
