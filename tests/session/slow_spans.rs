@@ -108,7 +108,12 @@ fn slow_calls() {
             (&call["of"], &call["name"]),
             (&"function".into(), &"serve".into())
         );
-        assert!(lines_of(&fixture, call).contains(" serve+0x0/"), "{call}");
+        let lines = lines_of(&fixture, call);
+        // Whole: from its beginning to its end, with the call inside.
+        assert!(
+            lines.contains("| serve() {\n") && lines.contains("look_up();\n"),
+            "{call}\n{lines}"
+        );
     }
     // By an argument: the letter.
     let wanted = format!("arg2={}", u32::from('s'));
