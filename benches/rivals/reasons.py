@@ -21,6 +21,9 @@ REASONS = {
         "It cannot be switched while a program runs.",
     ("F3", "20,000 sites switched next to six threads: the first, the cores shared with them, ms"):
         "The switching thread waits for a processor; the switch itself takes 2.5 ms of one.",
+    ("W1", "footprint: added text, KiB"):
+        "The start counts and removes dead sessions, looks for room and for a consumer, and takes requests: cold code. "
+        "Heaps in place of sorts and maps saved 49 KiB after this row.",
     ("G4", "pause: event, old page / fresh, pages of 1024 KiB"):
         "The burst writes twice as much cold memory as one without a pause. That this is the reason was not proved.",
     ("G4", "pause: C event, old page / fresh, pages of 1024 KiB"):

@@ -1,8 +1,7 @@
 //! The event types of the program's call sites, each once.
 
 use core::ptr;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::BinaryHeap;
 
 use crate::description::{Description, EventType, Field};
 use crate::sites;
@@ -15,21 +14,30 @@ pub(super) struct Known {
 }
 
 /// What all call sites say. Inlining copies sites; generic code gives one site several layouts.
+///
+/// A type's place is found in a sorted list: the instructions of a heap are a fraction of those of a
+/// map, and each traced program carries them.
 pub(super) fn types() -> Vec<Known> {
+    let mut states = BinaryHeap::new();
+    sites::for_each(|description| states.push(ptr::from_ref(description.event.state)));
+    let mut states = states.into_sorted_vec();
+    states.dedup();
+    let mut places = vec![None::<usize>; states.len()];
     let mut all: Vec<Known> = Vec::new();
-    let mut places = BTreeMap::new();
-    sites::for_each(
-        |description| match places.entry(ptr::from_ref(description.event.state)) {
-            Entry::Occupied(at) => {
-                let at: &usize = at.get();
-                all[*at].merge(&description);
-            }
-            Entry::Vacant(place) => {
-                place.insert(all.len());
+    sites::for_each(|description| {
+        let state = ptr::from_ref(description.event.state);
+        let place = states.binary_search(&state).ok();
+        let Some(place) = place.and_then(|place| places.get_mut(place)) else {
+            return;
+        };
+        match *place {
+            Some(at) => all[at].merge(&description),
+            None => {
+                *place = Some(all.len());
                 all.push(Known::new(&description));
             }
-        },
-    );
+        }
+    });
     all
 }
 

@@ -32,152 +32,29 @@
 //!   goes ([`crate::removals`]). If the record cannot be used, nothing is removed.
 //! - Removing another user's file, or one that is no ring file.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::removals::{Removed, removal};
-use ringmark_format::session::{ProcessId, SessionHeader};
 
-use crate::system::identity::{self, Liveness};
+use crate::system::dead::{Group, dead_among, is_there, oldest_dead, pid_in_name};
 use crate::system::remains::Remains;
 use crate::system::removals::{NoRemover, Remover};
 use crate::system::ring_file::Geometry;
-use crate::system::session_dir::{self, OpenFor, RING_FILE_ENDING};
+use crate::system::session_dir::{self, OpenFor};
 use crate::system::{clock, consumer_lease, file_lock};
+
+pub use crate::system::dead::{DeadSession, dead_sessions};
 
 /// Bytes that the dead sessions of one user may keep in a session directory when no consumer comes
 /// for them: 64 MiB. A quarter of the file system, where that is less.
 pub const DEAD_BYTES_MAX: u64 = 64 << 20;
 
-/// A session whose process is gone, as it was found: it may be gone itself by now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadSession {
-    /// Where its ring file lies.
-    pub path: PathBuf,
-    /// Allocated bytes: what its removal would free.
-    pub bytes: u64,
-    /// Time of the last change of the file, in ns since 1970. Stores through the map do not change
-    /// it: it is about when the session started. Orders sessions by age.
-    pub changed_ns: i128,
-    /// A recorder started its program and comes for it (tag `run=…`), unless that was killed: an
-    /// hour after the start it is no longer awaited.
-    pub is_awaited: bool,
-    /// Its process; `None`: not to be told from a later one of the same pid.
-    process: Option<ProcessId>,
-}
-
-/// The dead sessions of one process: they are one trace, and go together.
-type Group = Vec<DeadSession>;
-
-/// Dead sessions in `dir`, in no order. Left out are files that are no ring files, that belong to
-/// another user than the directory, or that cannot be opened.
-#[must_use]
-pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
-    let files = session_dir::ring_files(dir).unwrap_or_default();
-    let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
-        return Vec::new();
-    };
-    dead_among(files, owner)
-}
-
-/// What a look at a ring file found.
-enum Looked {
-    /// A living session of this process.
-    Alive(Option<ProcessId>),
-    /// A dead one.
-    Dead(DeadSession),
-}
-
-/// The dead sessions among these files. A process with a living one is not dead.
-fn dead_among(files: Vec<PathBuf>, owner: u32) -> Vec<DeadSession> {
-    let (mut dead, mut living) = (Vec::new(), BTreeSet::new());
-    for path in files {
-        match look_at(path, owner) {
-            Some(Looked::Dead(session)) => dead.push(session),
-            Some(Looked::Alive(process)) => living.extend(process),
-            None => {}
-        }
-    }
-    dead.retain(|session| {
-        session
-            .process
-            .is_none_or(|process| !living.contains(&process))
-    });
-    dead
-}
-
-/// The sessions by process, the oldest process first, and in each the oldest session.
-///
-/// A session whose process cannot be told from a later one of the same pid is alone: it could be
-/// any process's.
-fn grouped(dead: Vec<DeadSession>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places = BTreeMap::new();
-    for session in dead {
-        let next = groups.len();
-        let place = session
-            .process
-            .map_or(next, |process| *places.entry(process).or_insert(next));
-        match groups.get_mut(place) {
-            Some(group) => group.push(session),
-            None => groups.push(vec![session]),
-        }
-    }
-    for group in &mut groups {
-        group.sort_by(|a, b| age(a).cmp(&age(b)));
-    }
-    groups.sort_by(|a, b| a.first().map(age).cmp(&b.first().map(age)));
-    groups
-}
-
-/// Sorts by age; the path decides between equals, so that the order is always the same.
-fn age(session: &DeadSession) -> (i128, &Path) {
-    (session.changed_ns, &session.path)
-}
-
 /// What the removal of all of them would free.
 fn bytes_of(groups: &[Group]) -> u64 {
     groups.iter().flatten().map(|session| session.bytes).sum()
-}
-
-/// Opens a file and asks whether its session lives. `None`: it is no session of this owner.
-fn look_at(path: PathBuf, owner: u32) -> Option<Looked> {
-    let file = session_dir::open(&path, OpenFor::Writing).ok()?;
-    let about = file.metadata().ok()?;
-    if about.uid() != owner {
-        return None;
-    }
-    let header = crate::system::ring_file::read_geometry(&file)
-        .map(|g: Geometry| g.header)
-        .ok()?;
-    let process = header.process();
-    if identity::liveness(&header, &file) != Liveness::Dead {
-        return Some(Looked::Alive(process));
-    }
-    Some(Looked::Dead(DeadSession {
-        is_awaited: is_awaited(&header, &file, about.mtime()),
-        path,
-        bytes: about.blocks() * 512,
-        changed_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
-        process,
-    }))
-}
-
-/// A recorder that has not come by then was killed.
-const AWAITED_SECONDS: i64 = 3600;
-
-fn is_awaited(header: &SessionHeader, file: &fs::File, changed_s: i64) -> bool {
-    let now = (clock::realtime_ns() / 1_000_000_000) as i64;
-    let mut bytes = vec![0; header.attributes_bytes.min(1 << 20) as usize];
-    let read = file.read_exact_at(&mut bytes, SessionHeader::BYTES as u64);
-    let mut attributes = Attributes::new(&bytes);
-    now - changed_s < AWAITED_SECONDS
-        && read.is_ok()
-        && attributes.any(|a| a.tag == tag::TAG && a.value.starts_with(b"run="))
 }
 
 /// Why no session may be removed: what goes with it could not be counted.
@@ -196,9 +73,10 @@ pub struct Uncounted {
 /// # Errors
 /// The record of removals cannot be used: nothing was removed.
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Result<Vec<DeadSession>, Uncounted> {
-    let dead = grouped(dead_sessions(dir));
+    let files = session_dir::ring_files(dir).unwrap_or_default();
+    let dead = dead_among(dir, files);
     let kept = bytes_of(&dead);
-    remove_while(dir, dead, removal::BY_HAND, |removed| {
+    remove_while(dir, dead, removal::BY_HAND, &|removed| {
         kept - removed > keep_bytes
     })
 }
@@ -208,7 +86,7 @@ fn remove_while(
     dir: &Path,
     dead: Vec<Group>,
     cause: u64,
-    goes_on: impl Fn(u64) -> bool,
+    goes_on: &dyn Fn(u64) -> bool,
 ) -> Result<Vec<DeadSession>, Uncounted> {
     let (mut removed, mut bytes) = (Vec::new(), 0);
     if !goes_on(0) {
@@ -228,7 +106,7 @@ fn remove_while(
             removed.push(session);
         }
     }
-    remover.write(|_| ());
+    remover.write(&mut |_| ());
     Ok(removed)
 }
 
@@ -325,15 +203,15 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let is_beyond = |removed| kept - removed > cap / 2;
     let count = |removed: Result<Vec<_>, Uncounted>| removed.unwrap_or_default();
     if !is_held {
-        return count(remove_while(dir, dead, removal::CAP, is_beyond)).len();
+        return count(remove_while(dir, dead, removal::CAP, &is_beyond)).len();
     }
     let is_done = |group: &Group| group.iter().all(has_nothing_left);
     let (done, others) = dead.into_iter().partition(is_done);
-    let done: Vec<DeadSession> = count(remove_while(dir, done, removal::CAP, is_beyond));
+    let done: Vec<DeadSession> = count(remove_while(dir, done, removal::CAP, &is_beyond));
     let bytes: u64 = done.iter().map(|d| d.bytes).sum();
     let lacking = (room.all / 2).saturating_sub(room.free.saturating_add(bytes));
     let goes_on = |removed| is_beyond(bytes + removed) && removed < lacking;
-    done.len() + count(remove_while(dir, others, removal::CAP, goes_on)).len()
+    done.len() + count(remove_while(dir, others, removal::CAP, &goes_on)).len()
 }
 
 /// Whether a recorder comes for one of them: it takes them all.
@@ -355,12 +233,13 @@ fn has_nothing_left(session: &DeadSession) -> bool {
 /// last. Returns the number removed.
 pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
-    let mut dead = oldest_dead(dir, files);
-    dead.sort_by_key(is_group_awaited);
+    let dead = oldest_dead(dir, files).into_iter();
+    let (awaited, mut dead): (Vec<_>, Vec<_>) = dead.partition(is_group_awaited);
+    dead.extend(awaited);
     let room = Room::of(dir);
     let wanted = own_bytes.saturating_mul(4).min(room.all / 2);
     let goes_on = |removed: u64| room.free.saturating_add(removed) < wanted;
-    remove_while(dir, dead, removal::NO_ROOM, goes_on).map_or(0, |removed| removed.len())
+    remove_while(dir, dead, removal::NO_ROOM, &goes_on).map_or(0, |removed| removed.len())
 }
 
 /// Counts in the directory's record that a program could not be traced for want of room: a person
@@ -373,56 +252,6 @@ pub fn count_refused(dir: &Path) {
 
 fn allocated(path: &Path) -> u64 {
     fs::symlink_metadata(path).map_or(0, |about| about.blocks() * 512)
-}
-
-/// Most files that a starting program looks into.
-const LOOKED_INTO_MAX: usize = 256;
-
-/// Dead processes among these files, oldest first. Looks into [`LOOKED_INTO_MAX`] files at most: those
-/// that are most likely dead, by the pid in the name, and the oldest of these.
-fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<Group> {
-    let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
-        return Vec::new();
-    };
-    files.retain(|path| path.to_string_lossy().ends_with(RING_FILE_ENDING));
-    let mut first_changes = BTreeMap::new();
-    for path in &files {
-        let changed = fs::symlink_metadata(path).map(|about| (about.mtime(), about.mtime_nsec()));
-        let changed = changed.unwrap_or_default();
-        let first = first_changes.entry(pid_in_name(path)).or_insert(changed);
-        *first = changed.min(*first);
-    }
-    files.sort_by_cached_key(|path| {
-        let pid = pid_in_name(path);
-        (pid_is_there(path), first_changes.get(&pid).copied(), pid)
-    });
-    cut_between_pids(&mut files, LOOKED_INTO_MAX);
-    grouped(dead_among(files, owner))
-}
-
-/// Shortens the files to this number, and then to the last place where the pid in the names changes:
-/// the rest of a process would look like all of it.
-fn cut_between_pids(files: &mut Vec<PathBuf>, most: usize) {
-    let Some(cut) = files.get(most).map(|path| pid_in_name(path)) else {
-        return;
-    };
-    files.truncate(most);
-    let kept = files.iter().rposition(|path| pid_in_name(path) != cut);
-    // One process alone has more files: any of them are better than none.
-    files.truncate(kept.map_or(most, |last| last + 1));
-}
-
-/// The pid that starts a file's name; empty: there is none.
-fn pid_in_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.chars().take_while(char::is_ascii_digit).collect()
-}
-
-/// Whether there is a process with the number that starts a file's name. A hint: in another pid
-/// namespace it says nothing.
-fn pid_is_there(path: &Path) -> bool {
-    let pid = pid_in_name(path);
-    !pid.is_empty() && Path::new("/proc").join(pid).exists()
 }
 
 /// No start takes longer, also where its process is out of our sight.
@@ -439,7 +268,8 @@ fn remove_leftover(path: &Path) {
     if !endings.iter().any(|ending| name.ends_with(ending)) {
         return;
     }
-    let gone = name.starts_with(|first: char| first.is_ascii_digit()) && !pid_is_there(path);
+    let gone =
+        name.starts_with(|first: char| first.is_ascii_digit()) && !is_there(&pid_in_name(path));
     // In another pid namespace the pid says nothing: only what is old is left over.
     let now = (clock::realtime_ns() / 1_000_000_000) as i64;
     let old = fs::symlink_metadata(path).is_ok_and(|about| now - about.mtime() > LEFTOVER_SECONDS);

@@ -16,8 +16,8 @@
 //! - A session: [`session_dir`] is where its file lies, [`ring_file`] takes the file apart and maps
 //!   it, [`identity`] says whether its process lives, [`process_end`] how it ended; [`room`] is how much
 //!   memory it may take.
-//! - The dead: `remains` counts what was left unread, [`removals`] keeps the record of it,
-//!   [`consumer_lease`] tells that a consumer comes, [`clean`] removes.
+//! - The dead: `dead` finds them, `remains` counts what was left unread, [`removals`] keeps the
+//!   record of it, [`consumer_lease`] tells that a consumer comes, [`clean`] removes.
 //!
 //! # Life of a session's file
 //!
@@ -48,6 +48,7 @@
 pub mod clean;
 pub mod clock;
 pub mod consumer_lease;
+mod dead;
 pub mod file_lock;
 pub mod guard;
 pub mod identity;

@@ -279,17 +279,19 @@ impl Remover {
     pub(crate) fn count(&mut self, mut removed: Removed) {
         removed.removed_ns = clock::realtime_ns();
         self.pending.push(removed);
-        self.write(|_| ());
+        self.write(&mut |_| ());
     }
 
     /// Counts a start that came to nothing.
     pub(crate) fn count_refused(&mut self) {
-        self.write(|record| record.counts.refused = record.counts.refused.saturating_add(1));
+        self.write(&mut |record| {
+            record.counts.refused = record.counts.refused.saturating_add(1);
+        });
     }
 
     /// Writes what is pending, and what `change` does to the record. Where there is no room, it
     /// stays pending for the next count, after a session was removed.
-    pub(crate) fn write(&mut self, change: impl FnOnce(&mut Record)) {
+    pub(crate) fn write(&mut self, change: &mut dyn FnMut(&mut Record)) {
         if self.file.is_none() {
             self.file = open(&self.dir)
                 .ok()
