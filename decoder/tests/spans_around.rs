@@ -7,6 +7,7 @@ use common::random_trace::{DONE, more_schema};
 use common::*;
 use proptest::prelude::*;
 use ringmark_decoder::{DumpBuilder, Events, Output};
+use ringmark_format::Uuid;
 use ringmark_format::codec::write;
 use ringmark_format::session::Mode;
 
@@ -19,13 +20,24 @@ type Step = (u64, u64, bool);
 fn trace(steps: &[Step]) -> Vec<u8> {
     let mut bytes = start(Mode::Discard);
     write::schema(&mut bytes, SESSION, schema().len() as u64, &more_schema()).unwrap();
-    let (mut number, mut tick) = (0, 1000);
+    let mut tick = 1000;
+    let timed = steps.iter().map(|(passed, took, ends)| {
+        tick += passed;
+        (tick, *took, *ends)
+    });
+    write_pages(SESSION, &mut bytes, &timed.collect::<Vec<_>>());
+    bytes
+}
+
+/// Writes one ring: records as tick, duration, and whether their page ends with them.
+fn write_pages(session: Uuid, bytes: &mut Vec<u8>, records: &[Step]) {
     let mut events = 0;
-    for steps in steps.split_inclusive(|step| step.2) {
-        let mut page = PageOf::new(number, events);
-        page.header.tick_base = tick;
-        for (passed, took, _) in steps {
-            tick += passed;
+    let pages = records.split_inclusive(|record| record.2);
+    for (number, records) in pages.enumerate() {
+        let mut page = PageOf::new(number as u64, events);
+        page.session = session;
+        page.header.tick_base = records[0].0;
+        for (tick, took, _) in records {
             let ticks = (tick - page.header.tick_base) as u32;
             match took {
                 0 => page.event(ticks, EVENT, &[events]),
@@ -33,8 +45,27 @@ fn trace(steps: &[Step]) -> Vec<u8> {
             };
             events += 1;
         }
-        page.close().write(true, &mut bytes);
-        number += 1;
+        page.close().write(true, bytes);
+    }
+}
+
+/// The same steps as records of one thread in two sessions of its process: those with `true` are of the second.
+fn in_two_sessions(steps: &[(Step, bool)]) -> Vec<u8> {
+    let mut tick = 1000;
+    let mut records = [Vec::new(), Vec::new()];
+    for ((passed, took, ends), is_second) in steps {
+        tick += passed;
+        records[usize::from(*is_second)].push((tick, *took, *ends));
+    }
+    let mut bytes = Vec::new();
+    for (number, records) in (1..).zip(&records) {
+        let uuid = Uuid([number; 16]);
+        let mut header = session_header(Mode::Discard);
+        (header.session, header.start_time) = (uuid.0, 99);
+        write::session(&mut bytes, uuid, &session_content(header)).unwrap();
+        let schema = [schema(), more_schema()].concat();
+        write::schema(&mut bytes, uuid, 0, &schema).unwrap();
+        write_pages(uuid, &mut bytes, records);
     }
     bytes
 }
@@ -94,10 +125,31 @@ proptest! {
         prop_assert_eq!(spans_and_times(bare.events_bare()), spans_and_times(whole.events_bare()));
         prop_assert!(spans_and_times(bare.events()).iter().all(|placed| placed.2.is_none()));
         prop_assert_eq!(bare.verify(), whole.verify());
-        for (at, around) in expected(&steps).into_iter().enumerate() {
-            let (_, span, parent) = found[at];
-            let of_record = if steps[at].1 == 0 { span } else { parent };
-            prop_assert_eq!(of_record, around.and_then(|around| found[around].1), "record {}", at);
-        }
+        in_expected_spans(&steps, &found)?;
     }
+
+    #[test]
+    fn spans_hold_records_of_another_session_of_the_thread(
+        steps in prop::collection::vec(
+            ((1..20_u64, prop_oneof![4 => Just(0), 1 => 1..100_u64], any::<bool>()), any::<bool>()), 1..60),
+    ) {
+        let all: Vec<_> = steps.iter().map(|(step, _)| *step).collect();
+        let found = spans_and_times(read(&in_two_sessions(&steps)).unwrap().events());
+        in_expected_spans(&all, &found)?;
+    }
+}
+
+/// Each record lies in the span that its step says.
+fn in_expected_spans(steps: &[Step], found: &[Placed]) -> Result<(), TestCaseError> {
+    for (at, around) in expected(steps).into_iter().enumerate() {
+        let (_, span, parent) = found[at];
+        let of_record = if steps[at].1 == 0 { span } else { parent };
+        prop_assert_eq!(
+            of_record,
+            around.and_then(|around| found[around].1),
+            "record {}",
+            at
+        );
+    }
+    Ok(())
 }

@@ -27,6 +27,8 @@ use common::{PageOf, counters, schema, session_header, slot_counters};
 const PAGE_BYTES: u32 = 1 << 16;
 /// Ticks between two records, which are nanoseconds.
 const STEP: u64 = 10;
+/// Number of the first session that shares its process with those after it.
+const COPIES: u16 = 60_000;
 
 /// A session of this number with one thread: calls in calls, an event in them, and a finished span
 /// around each pair. It begins `late` steps after the first session.
@@ -80,11 +82,13 @@ fn write_session(path: &Path, number: u16, pages: u64, late: u64) -> u64 {
     events
 }
 
-/// Each session is a process of its own, on one of 20 hosts.
+/// Each session is a process of its own, on one of 20 hosts; those from [`COPIES`] on are copies of the
+/// library in one process.
 fn content(uuid: Uuid, number: u16) -> Vec<u8> {
     let mut header = session_header(Mode::Discard);
     header.session = uuid.0;
-    header.pid = 1000 + u32::from(number);
+    header.pid = 1000 + u32::from(number.min(COPIES));
+    header.start_time = 99;
     let mut attributes = Vec::new();
     attribute::push(&mut attributes, tag::PROCESS_NAME, b"server");
     let host = format!("web-{}", number % 20);
@@ -156,4 +160,28 @@ fn many_sessions_that_overlap() {
     });
     let files: Vec<_> = files.collect();
     expect_readers_within(limit, &files, events);
+}
+
+#[test]
+fn one_thread_in_two_sessions() {
+    if !require_tools(&["bash", "prlimit", "wc"]) {
+        return;
+    }
+    let dir = TempDir::new("readers-memory-thread").unwrap();
+    let (bytes, limit) = match is_long() {
+        true => (2_u64 << 30, 96 << 20),
+        false => (24 << 20, 12 << 20),
+    };
+    let pages = bytes / 2 / u64::from(PAGE_BYTES);
+    let mut events = 0;
+    let files: Vec<_> = [COPIES, COPIES + 1]
+        .map(|number| {
+            let path = dir.join(format!("{number}.rmk"));
+            events += write_session(&path, number, pages, u64::from(number - COPIES) * 3);
+            path
+        })
+        .into();
+    assert_eq!(lines_within(limit, "cat", &files), events);
+    assert!(lines_within(limit, "report", &files) > 4);
+    assert!(lines_within(limit, "verify", &files) > 4);
 }

@@ -60,9 +60,32 @@ pub(crate) enum Around {
     None,
     /// Its own, and around its end the one with this number in its session; 0: there is none.
     Ring(u32),
-    /// Those of its thread in several sessions: for each record, by its index, the id of the
-    /// innermost; 0, or no entry: there is none.
-    Thread(Vec<u64>),
+    /// Those of its thread, which has rings in several sessions.
+    Thread(InThread),
+}
+
+impl Around {
+    /// Number of the innermost span of its ring around the end of the page; 0: there is none.
+    pub(crate) const fn of_ring(&self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Ring(top) => *top,
+            Self::Thread(page) => page.ring,
+        }
+    }
+}
+
+/// A page of a thread that has rings in several sessions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InThread {
+    /// Number of the thread among those of the dump.
+    pub(crate) thread: u32,
+    /// Number of the page in the thread.
+    pub(crate) page: u32,
+    /// Number of the innermost of the thread's spans around its end; 0: there is none.
+    pub(crate) top: u32,
+    /// The same of its ring alone, for records of functions.
+    pub(crate) ring: u32,
 }
 
 /// What the check of a page counts. Each reservation of the page is counted in one field.

@@ -12,6 +12,7 @@ use crate::events::payload::Payload;
 use crate::events::slot_records::{Placed, SlotRecords};
 use crate::trace_file::loss::{self, Loss};
 use crate::trace_file::session::{Session, Slot};
+use crate::trace_file::spans::SpanPlaces;
 use crate::trace_file::time::{NearClock, SessionClock};
 
 /// A time for the merge: in ns, of the session or the wall clock; then the tick.
@@ -48,12 +49,12 @@ impl<'a> Cursor<'a> {
         (session, session_number): (&'a Session, usize),
         slot: &'a Slot,
         by_wall: bool,
-        placing: Placing,
+        (placing, places): (Placing, Option<SpanPlaces<'a>>),
     ) -> Self {
         Self {
             session,
             session_number,
-            records: SlotRecords::new(session, slot, placing == Placing::All),
+            records: SlotRecords::new(session, slot, places),
             losses: LossesPassed {
                 items: loss::of_slot(session, slot).items,
                 passed: 0,

@@ -64,11 +64,12 @@ impl Dump {
             rest: Vec::new().into_iter(),
         };
         let several = self.sessions.iter().any(|s| s.clock_of != 0);
+        let places = (placing == Placing::All).then(|| self.span_places());
         let mut rest = Vec::new();
         for (number, session) in self.sessions.iter().enumerate() {
             events.spans.push(Spans::default());
             for slot in &session.slots {
-                let cursor = Cursor::new((session, number), slot, several, placing);
+                let cursor = Cursor::new((session, number), slot, several, (placing, places));
                 events.add(cursor);
             }
             rest.extend(losses_at_the_end(session));

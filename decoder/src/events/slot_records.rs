@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::blocks::page::Page;
 use crate::blocks::walk::{Record, Reservation, Walk};
 use crate::trace_file::session::{Session, Slot};
+use crate::trace_file::spans::SpanPlaces;
 
 /// A page that is loaded.
 struct Loaded<'a> {
@@ -29,8 +30,8 @@ pub(super) struct Placed<'a, 'l> {
 /// between pages.
 pub(super) struct SlotRecords<'a> {
     session: &'a Session,
-    /// Whether finished spans are looked for around records.
-    is_placed: bool,
+    /// Finds the finished spans around records; `None`: they are not looked for.
+    places: Option<SpanPlaces<'a>>,
     pages: &'a [Page],
     /// Number of pages that were begun.
     begun: usize,
@@ -45,10 +46,14 @@ pub(super) struct SlotRecords<'a> {
 }
 
 impl<'a> SlotRecords<'a> {
-    pub(super) fn new(session: &'a Session, slot: &'a Slot, is_placed: bool) -> Self {
+    pub(super) fn new(
+        session: &'a Session,
+        slot: &'a Slot,
+        places: Option<SpanPlaces<'a>>,
+    ) -> Self {
         Self {
             session,
-            is_placed,
+            places,
             pages: &slot.pages,
             begun: 0,
             loaded: Vec::new(),
@@ -142,11 +147,9 @@ impl<'a> SlotRecords<'a> {
             Some(bytes) => page.load_into(bytes),
             None => bytes = Rc::new(page.load()),
         }
-        let session = self.session;
-        let around = match self.is_placed {
-            true => session.reaching.around(page, &bytes, &session.schema),
-            false => Vec::new(),
-        };
+        let around = self
+            .places
+            .map_or_else(Vec::new, |places| places.around(self.session, page, &bytes));
         self.loaded.push(Loaded {
             page,
             bytes,

@@ -19,9 +19,11 @@ use crate::blocks::damage::{Damage, Fault, Place};
 use crate::blocks::join::Joined;
 use crate::blocks::page::Page;
 use crate::trace_file::choice::SessionChoice;
+use crate::trace_file::process;
 use crate::trace_file::session::{Counters, Session, SessionBlock};
 use crate::trace_file::session_builder::SessionBuilder;
-use crate::trace_file::{process, spans};
+use crate::trace_file::shared_threads::SharedThread;
+use crate::trace_file::spans::{self, SpanPlaces};
 use crate::words::distance::distance;
 use crate::words::escape::Printable;
 
@@ -53,9 +55,19 @@ pub struct Dump {
     pub unknown_blocks: u64,
     /// The files that pages are in.
     files: Vec<Arc<PageFile>>,
+    /// Threads with rings in several sessions, and finished spans there.
+    threads: Vec<SharedThread>,
 }
 
 impl Dump {
+    /// What finds the finished spans around records.
+    pub(crate) fn span_places(&self) -> SpanPlaces<'_> {
+        SpanPlaces {
+            sessions: &self.sessions,
+            threads: &self.threads,
+        }
+    }
+
     /// What could not be read again when events were looked for, because a file was changed or
     /// removed after it was read first; so far. Empty: nothing.
     #[must_use]
@@ -300,7 +312,7 @@ impl DumpBuilder {
         }
         process::join(&mut self.dump.sessions, clocks);
         if !self.is_bare {
-            spans::contain(&mut self.dump.sessions);
+            self.dump.threads = spans::contain(&mut self.dump.sessions);
         }
         self.dump
     }

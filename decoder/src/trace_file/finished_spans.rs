@@ -6,7 +6,7 @@
 
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Around, Page};
+use crate::blocks::page::Page;
 use crate::blocks::type_bits::TypeBits;
 use crate::blocks::walk::Record;
 use crate::trace_file::schema::{EventType, Schema};
@@ -86,7 +86,7 @@ impl<'s> OpenSpans<'s> {
     }
 
     /// Drops the innermost spans that began after `start`: they overlap without nesting.
-    fn drop_later(&mut self, start: u64) {
+    pub(super) fn drop_later(&mut self, start: u64) {
         while self.inner.pop_if(|span| span.0 > start).is_some() {}
         if self.inner.is_empty() {
             while let Some(span) = self.top().filter(|span| span.start > start) {
@@ -107,6 +107,11 @@ impl<'s> OpenSpans<'s> {
         let parent = self.innermost();
         self.inner.extend(span);
         parent
+    }
+
+    /// The spans that end in the page at hand, the innermost last, and the number of the one around them.
+    pub(super) fn into_parts(self) -> (Vec<(u64, u64)>, u32) {
+        (self.inner, self.top)
     }
 }
 
@@ -151,12 +156,18 @@ impl ReachingSpans {
             let span = finished(record, record.payload(bytes), page, schema);
             open.around(record.tick, span);
         }
-        let (inner, outer) = (open.inner, open.top);
-        self.push(inner, outer)
+        let left = open.into_parts();
+        self.keep(left)
     }
 
-    /// Adds spans that reach into earlier pages, the innermost last; returns its number.
-    fn push(&mut self, spans: Vec<(u64, u64)>, around: u32) -> u32 {
+    /// The spans at a place where `top` is the innermost.
+    pub(super) const fn open(&self, top: u32) -> OpenSpans<'_> {
+        OpenSpans::new(self.spans.as_slice(), top)
+    }
+
+    /// Adds spans that reach into earlier pages, the innermost last, inside the one with number `around`;
+    /// returns the number of the innermost.
+    pub(super) fn keep(&mut self, (spans, around): (Vec<(u64, u64)>, u32)) -> u32 {
         spans.into_iter().fold(around, |around, (start, id)| {
             self.spans.push(Reaching { start, id, around });
             self.spans.len() as u32
@@ -164,13 +175,9 @@ impl ReachingSpans {
     }
 
     /// For each record of a page, by its index, the id of the innermost finished span around it; 0, or
-    /// no entry: there is none. `bytes`: those of the page, as they were loaded.
-    pub(crate) fn around(&self, page: &Page, bytes: &[u8], schema: &Schema) -> Vec<u64> {
-        let top = match &page.around {
-            Around::None => return Vec::new(),
-            Around::Thread(ids) => return ids.clone(),
-            Around::Ring(top) => *top,
-        };
+    /// no entry: there is none. `bytes`: those of the page, as they were loaded. `top`: the innermost span
+    /// that reaches beyond it.
+    pub(super) fn around(&self, page: &Page, bytes: &[u8], schema: &Schema, top: u32) -> Vec<u64> {
         if self.none_ends_in(page) && self.passing(page, top) == top {
             return match OpenSpans::new(&self.spans, top).innermost() {
                 0 => Vec::new(),

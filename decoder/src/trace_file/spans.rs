@@ -5,19 +5,45 @@
 //! are still open. What is kept of that walk is the stack at the end of each page: the spans that
 //! reach beyond it. With it the records of a page find their spans when the page is loaded.
 //!
-//! A thread with rings in several sessions is walked likewise, in the order of ticks, and the span
-//! of each of its records is kept.
+//! A thread with rings in several sessions is walked likewise, over all of them ([`shared_threads`]).
+//!
+//! [`shared_threads`]: crate::trace_file::shared_threads
 
 use std::collections::HashMap;
 
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::Around;
-use crate::blocks::walk::Record;
-use crate::trace_file::finished_spans::{OpenSpans, ReachingSpans, finished, put};
+use crate::blocks::page::{Around, Page};
+use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::session::{Session, Slot};
+use crate::trace_file::shared_threads::{PagePlace, SharedThread};
+
+/// What finds the finished spans around the records of a page.
+#[derive(Clone, Copy)]
+pub(crate) struct SpanPlaces<'a> {
+    pub(crate) sessions: &'a [Session],
+    pub(crate) threads: &'a [SharedThread],
+}
+
+impl SpanPlaces<'_> {
+    /// For each record of a page of this session, by its index, the id of the innermost finished span around
+    /// it; 0, or no entry: there is none. `bytes`: those of the page, as they were loaded.
+    pub(crate) fn around(self, session: &Session, page: &Page, bytes: &[u8]) -> Vec<u64> {
+        if let Around::None = page.around {
+            return Vec::new();
+        }
+        let ring = page.around.of_ring();
+        let mut ids = (session.reaching).around(page, bytes, &session.schema, ring);
+        if let Around::Thread(of) = &page.around
+            && let Some(thread) = self.threads.get(of.thread as usize)
+        {
+            thread.put_around(self.sessions, of, (page, bytes), &mut ids);
+        }
+        ids
+    }
+}
 
 /// Walks the rings of a slot from its end; tells each page which spans reach beyond it. A ring ends
 /// where its claim ends.
@@ -39,9 +65,9 @@ fn contain_slot(reaching: &mut ReachingSpans, slot: &mut Slot, schema: &Schema) 
     }
 }
 
-/// Finds the finished spans around the records of all sessions.
-pub(crate) fn contain(sessions: &mut [Session]) {
-    let threads = shared_threads(sessions);
+/// Finds the finished spans around the records of all sessions. Returns the threads that [`SpanPlaces`] needs.
+pub(crate) fn contain(sessions: &mut [Session]) -> Vec<SharedThread> {
+    let threads = in_several(sessions);
     for session in sessions.iter_mut().filter(|s| s.schema.has(Shape::Span)) {
         let (slots, schema) = (&mut session.slots, &session.schema);
         let reaching = &mut session.reaching;
@@ -50,13 +76,21 @@ pub(crate) fn contain(sessions: &mut [Session]) {
             .iter_mut()
             .for_each(|slot| contain_slot(reaching, slot, schema));
     }
-    for pages in threads.values() {
-        contain_thread(sessions, pages);
-    }
+    let has_spans = |(session, slot, place): &PagePlace| {
+        let session = &sessions[*session];
+        !session
+            .reaching
+            .none_ends_in(&session.slots[*slot].pages[*place])
+    };
+    let threads = threads.into_values();
+    let threads: Vec<_> = threads
+        .filter(|pages| pages.iter().any(has_spans))
+        .collect();
+    let threads = threads.iter().enumerate();
+    threads
+        .map(|(thread, pages)| SharedThread::join(sessions, thread, pages))
+        .collect()
 }
-
-/// Where a page is: session, slot, and place in the slot.
-type PagePlace = (usize, usize, usize);
 
 /// Whether records of the session may lie in spans, or be spans: those of functions do not.
 fn has_events(session: &Session) -> bool {
@@ -66,7 +100,7 @@ fn has_events(session: &Session) -> bool {
 }
 
 /// The pages of each thread that has rings in several sessions, one of which has finished spans.
-fn shared_threads(sessions: &[Session]) -> HashMap<u32, Vec<PagePlace>> {
+fn in_several(sessions: &[Session]) -> HashMap<u32, Vec<PagePlace>> {
     let mut processes: HashMap<usize, (usize, bool)> = HashMap::new();
     for session in sessions.iter().filter(|session| has_events(session)) {
         let (number, has_spans) = processes.entry(session.process).or_default();
@@ -88,52 +122,4 @@ fn shared_threads(sessions: &[Session]) -> HashMap<u32, Vec<PagePlace>> {
     let several = |pages: &Vec<PagePlace>| pages.iter().any(|page| page.0 != pages[0].0);
     threads.retain(|_, pages| several(pages));
     threads
-}
-
-/// A record of a thread with rings in several sessions, and the span that it is.
-struct ThreadRecord {
-    place: PagePlace,
-    record: Record,
-    /// Its start and id, if it is a finished span.
-    span: Option<(u64, u64)>,
-}
-
-/// Finds the spans around the records of one thread in several sessions. Records of functions are
-/// left out.
-fn contain_thread(sessions: &mut [Session], places: &[PagePlace]) {
-    let mut records = Vec::new();
-    let mut of_rings = Vec::new();
-    let mut bytes = Vec::new();
-    for place in places {
-        let session = &sessions[place.0];
-        let page = &session.slots[place.1].pages[place.2];
-        page.load_into(&mut bytes);
-        of_rings.push(session.reaching.around(page, &bytes, &session.schema));
-        for record in page.records(&bytes) {
-            let ty = session.schema.find(record.type_id);
-            if ty.is_none_or(|ty| ty.function.is_none()) {
-                let span = finished(&record, record.payload(&bytes), page, &session.schema);
-                records.push(ThreadRecord {
-                    place: *place,
-                    record,
-                    span,
-                });
-            }
-        }
-    }
-    for (place, ids) in places.iter().zip(of_rings) {
-        sessions[place.0].slots[place.1].pages[place.2].around = Around::Thread(ids);
-    }
-    // Equal ticks of several sessions stay in the order of the sessions.
-    records.sort_by_key(|found| found.record.tick);
-    let mut open = OpenSpans::new(&[], 0);
-    for found in records.iter().rev() {
-        let id = open.around(found.record.tick, found.span);
-        let (session, slot, place) = found.place;
-        let page = &mut sessions[session].slots[slot].pages[place];
-        if let Around::Thread(mut ids) = std::mem::take(&mut page.around) {
-            put(&mut ids, page, found.record.index, id);
-            page.around = Around::Thread(ids);
-        }
-    }
 }

@@ -122,6 +122,7 @@ pub fn event_entry_of(
 
 /// A page in the making.
 pub struct PageOf {
+    pub session: Uuid,
     pub header: PageHeader,
     pub bytes: Vec<u8>,
     pub page_bytes: u32,
@@ -137,6 +138,7 @@ impl PageOf {
         header.tid = 77;
         header.thread_name[..6].copy_from_slice(b"worker");
         Self {
+            session: SESSION,
             header,
             bytes: vec![0; PageHeader::BYTES],
             page_bytes: 4096,
@@ -187,7 +189,7 @@ impl PageOf {
             false => PageState::Open,
         };
         let header = write::page_header(
-            SESSION,
+            self.session,
             RingId(self.header.ring_id),
             PageNumber(self.header.generation - 1),
             self.bytes.len() as u32,
