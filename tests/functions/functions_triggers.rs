@@ -223,7 +223,6 @@ fn triggers_of_a_running_program() {
     let pid = program.id();
     let ask = |words: &str| ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
     let said = |words: &str| ask(words).expect_code(0).stdout_text();
-    let noted = |words: &str| ask(words).expect_code(0).stderr_text();
     assert_eq!(said("trigger"), "");
     // For a tracer that is off it changes no site.
     assert!(said("trigger begin_part:entry=start end_part:entry=stop").contains(" 0 enabled;"));
@@ -246,9 +245,15 @@ fn triggers_of_a_running_program() {
             .then_some(())
     });
     // Others replace them; a tracer that waited for a start goes on without one.
-    assert!(
-        noted("trigger nothing:entry=start").contains("\"nothing:entry=start\" is at no function")
-    );
+    let nowhere = |words: &str| {
+        let asked = ask(words).expect_code(4).stderr_text();
+        assert!(
+            asked.contains("\"nothing:entry=start\" is at no function"),
+            "{asked}"
+        );
+    };
+    nowhere("start -F work --trigger nothing:entry=start --detach");
+    nowhere("trigger nothing:entry=start");
     assert!(said("status").contains("  on, paused "));
     assert!(
         said("trigger --none").contains("1 function matched, 1 patch site changed, 1 enabled;")
@@ -366,10 +371,8 @@ fn a_function_asks_for_a_snapshot() {
     wait_until(SOON, "a wish", || wants().then_some(()));
     let dump = fixture.path("first.rmk");
     let told = wait(waiter(&fixture, &program, &dump));
-    assert!(
-        told.contains("a trigger of graph wants a snapshot"),
-        "{told}"
-    );
+    let before = "a trigger of graph wants a snapshot, since before this command began";
+    assert!(told.contains(before), "{told}");
     let work = 2 * (OUTSIDE + INSIDE);
     let expected = [
         ("work", work),
@@ -392,10 +395,18 @@ fn a_function_asks_for_a_snapshot() {
     let _ = ask("trigger begin_part:entry=snapshot");
     let told = wait(waiting);
     assert!(
-        told.contains("a trigger of graph wants a snapshot"),
+        told.contains("a trigger of graph wants a snapshot\n"),
         "{told}"
     );
     assert!(calls(&fixture, "", &dump)["work"] > 0);
+    // It is called again and again. What is stopped wants none, nor what is started after that.
+    wait_until(SOON, "another wish", || wants().then_some(()));
+    let _ = ask("stop");
+    assert!(!wants());
+    let _ = ask("start --detach");
+    wait_until(SOON, "a wish after a start", || wants().then_some(()));
+    let _ = ask("trigger --none");
+    assert!(!wants());
 }
 
 #[test]

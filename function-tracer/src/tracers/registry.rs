@@ -124,7 +124,7 @@ impl Tracers {
     pub fn start(&mut self, name: Option<&str>) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             tracer.begin_anew();
-            !std::mem::replace(&mut tracer.on, true)
+            !tracer.switch_on()
         })
     }
 
@@ -139,7 +139,7 @@ impl Tracers {
     ) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             let triggers = tracer.change(change);
-            triggers | !std::mem::replace(&mut tracer.on, true)
+            triggers | !tracer.switch_on()
         })
     }
 
@@ -205,7 +205,9 @@ impl Tracers {
     /// As [`Tracers::start`].
     pub fn stop_all(&mut self) -> Result<ChangeOutcome, TracerError> {
         self.tracers.iter_mut().for_each(|tracer| tracer.on = false);
-        self.apply(None)
+        let outcome = self.apply(None);
+        self.tracers.iter().for_each(Tracer::forget_old_request);
+        outcome
     }
 
     /// Makes the sites of newly loaded modules follow the tracers, and forgets unloaded modules.
@@ -277,6 +279,7 @@ impl Tracers {
         if anew && (!waits || may_have_started) {
             pause(number, waits);
         }
+        self.tracers[place].forget_old_request();
         outcome
     }
 

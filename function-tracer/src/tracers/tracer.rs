@@ -9,7 +9,7 @@ use super::selection::{Selection, candidate};
 use super::triggers::{self, AtMoments, Trigger, TriggerPlaces};
 use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
-use crate::record::trigger_actions::{is_paused, wants_snapshot};
+use crate::record::trigger_actions::{is_paused, take_snapshot, wants_snapshot};
 use crate::sites::{Module, ModuleId, Site, SiteKind};
 
 /// The options of a function tracer.
@@ -164,6 +164,21 @@ impl Tracer {
     #[must_use]
     pub fn has_callback(&self) -> bool {
         callbacks::is_set(self.number)
+    }
+
+    /// Switches it on; returns whether it was on. A snapshot is requested from now on.
+    pub(super) fn switch_on(&mut self) -> bool {
+        if !self.on {
+            let _ = take_snapshot(self.number);
+        }
+        std::mem::replace(&mut self.on, true)
+    }
+
+    /// Forgets a requested snapshot, if nothing of the tracer can request one any more.
+    pub(super) fn forget_old_request(&self) {
+        if !self.on || !triggers::may_request(&self.options.triggers) {
+            let _ = take_snapshot(self.number);
+        }
     }
 
     /// Changes the options. Returns whether the triggers changed.

@@ -121,6 +121,11 @@ pub(super) fn may_pause(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action != Action::Snapshot)
 }
 
+/// Whether a trigger requests snapshots.
+pub(super) fn may_request(triggers: &[Trigger]) -> bool {
+    triggers.iter().any(|t| t.action == Action::Snapshot)
+}
+
 /// Whether a tracer with these triggers waits to be started by one of them.
 pub(super) fn waits(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action == Action::Start)

@@ -136,6 +136,7 @@ fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
     if !status.lines().any(wants) {
         note(&format!("pid {pid}: no trigger wants a snapshot yet"));
     }
+    let mut before = ", since before this command began";
     while signals.received().is_none() {
         let answer = session.ask(Verb::Snapshot, &[])?;
         let wanted = answer.lines().find_map(|line| match line {
@@ -145,10 +146,11 @@ fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
         if let Some(tracer) = wanted {
             let tracer = printable(tracer);
             note(&format!(
-                "pid {pid}: a trigger of {tracer} wants a snapshot"
+                "pid {pid}: a trigger of {tracer} wants a snapshot{before}"
             ));
             return Ok(());
         }
+        before = "";
         std::thread::sleep(ASK_EVERY);
     }
     Err(Failure::no_target(format!("pid {pid}: no trigger wanted a snapshot")).into())

@@ -52,6 +52,10 @@ pub(crate) fn load(pid: u32, settings: &CStr, needs_memfd: bool) -> Result<(), F
         if let Some(note) = notes::own_note(pid).filter(|note| note.written >= begun) {
             return Err(is_off(pid, &note));
         }
+        if has_ended(pid) {
+            let text = "ended before the function tracer that was loaded into it had started";
+            return Err(Failure::no_target(format!("pid {pid}: {text}")));
+        }
         if Instant::now() >= end {
             let text =
                 "the function tracer was loaded and has not started; is the process stopped?";
@@ -126,6 +130,17 @@ fn about(pid: u32, loaded: &Loaded) -> String {
         loaded.held.as_micros(),
         loaded.stopped.as_micros()
     )
+}
+
+/// Whether the process is gone, or a zombie: its state follows its name, which may hold anything.
+fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let state = |stat: &String| {
+        stat.rsplit_once(')')
+            .map(|(_, rest)| rest.trim_start().to_owned())
+    };
+    let state = stat.as_ref().ok().and_then(state);
+    state.is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 /// Whether a session of the process has tracers.

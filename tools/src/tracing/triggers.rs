@@ -1,11 +1,29 @@
 //! Triggers as options and as lines of a request: functions that start or stop a tracer, or ask for a
 //! snapshot, where they are entered or left.
 
-use ringmark_format::tracer_text::RequestLine;
+use ringmark_format::tracer_text::{AnswerLine, RequestLine, Verb};
 use ringmark_function_tracer::tracers::Trigger;
 
+use super::one_tracer::OneTracer;
 use super::options::PatternSyntax;
-use crate::output::Failure;
+use super::tracer_session::TracerSession;
+use crate::output::{Exit, Failure};
+
+/// What a command ends with that gave a tracer triggers: 4, if one of them is at no function.
+///
+/// # Errors
+/// The process does not answer.
+pub(crate) fn exit_of(session: &TracerSession, of: &OneTracer) -> anyhow::Result<Exit> {
+    let status = session.ask(Verb::Status, &[])?;
+    let tracer = status.tracers().find(|line| of.is(line));
+    let name = tracer.map(|line| line.name);
+    let is_nowhere =
+        |line| matches!(line, AnswerLine::Trigger(t) if t.functions == 0 && Some(t.tracer) == name);
+    Ok(match status.lines().any(is_nowhere) {
+        true => Exit::NO_TARGET,
+        false => Exit::FINE,
+    })
+}
 
 /// Options that are triggers of a tracer.
 #[derive(Debug, Clone, Default, clap::Args)]

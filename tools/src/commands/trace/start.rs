@@ -17,7 +17,7 @@ use crate::tracing::options::{CallDetail, FunctionNames};
 use crate::tracing::requests::Answer;
 use crate::tracing::rings::{Rings, parse_ring};
 use crate::tracing::tracer_session::TracerSession;
-use crate::tracing::triggers::Triggers;
+use crate::tracing::triggers::{Triggers, exit_of};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StartArgs {
@@ -91,15 +91,19 @@ impl StartArgs {
             answer: &answer,
         };
         done.print(&session, self.json)?;
+        let exit = match self.triggers.is_empty() {
+            true => Exit::FINE,
+            false => exit_of(&session, &self.of)?,
+        };
         if self.detach {
-            return Ok(Exit::FINE);
+            return Ok(exit);
         }
         let begun = Instant::now();
         let is_over = || {
             signals.received().is_some() || self.time.is_some_and(|time| begun.elapsed() >= time)
         };
         lease::hold(&session, &self.of, is_over)?;
-        Ok(Exit::FINE)
+        Ok(exit)
     }
 
     /// Checks that the tracer has functions: a start without any keeps those given before.

@@ -9,7 +9,7 @@ use crate::output::{Exit, Sink};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::PatternSyntax;
 use crate::tracing::tracer_session::TracerSession;
-use crate::tracing::triggers::Triggers;
+use crate::tracing::triggers::{Triggers, exit_of};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -18,8 +18,9 @@ FUNCTION:exit=stop       record no calls that begin after this one ends
 FUNCTION:entry=snapshot  have 'ringmark snapshot -p PID --on-trigger' copy the
                          rings
 
-A trigger acts on its tracer for all threads, as long as the tracer is on.
-Without TRIGGER, the triggers are listed.
+A trigger acts on its tracer for all threads, as long as the tracer is on. One
+that is at no function acts once a module with such a function is loaded; the
+command then ends with 4. Without TRIGGER, the triggers are listed.
 
 Example:
   ringmark trace trigger -p 812 handle_request:entry=start \\
@@ -57,7 +58,8 @@ impl TriggerArgs {
         if !triggers.is_empty() {
             triggers.check(self.syntax)?;
             let lines = triggers.lines(self.syntax);
-            return change(&self.of, self.json, Verb::Trigger, &lines);
+            change(&self.of, self.json, Verb::Trigger, &lines)?;
+            return exit_of(&TracerSession::find(self.of.pid)?, &self.of);
         }
         let session = TracerSession::find(self.of.pid)?;
         let answer = session.ask(Verb::Status, &self.of.lines())?;
