@@ -55,6 +55,36 @@ fn row<'a>(table: &'a str, function: &str) -> Vec<&'a str> {
 const ENDLESS: [&str; 1] = ["last"];
 
 #[test]
+fn calls_of_named_functions_stay_at_their_depth() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-named");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let _ = traced(&fixture, "graph", &program, "named.rmk").expect_code(0);
+    let dump = fixture.path("named.rmk");
+    let all = functions(&fixture, "named.rmk");
+    let graph = |words: &str| ringmark(&fixture, words, &[&dump]).expect_code(0);
+    let calls = |words: &str| -> Vec<Value> {
+        let text = graph(words).stdout_text();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"));
+        lines.collect()
+    };
+    let whole = calls("graph --json");
+    for name in all.keys() {
+        let named = calls(&format!("graph --json --name {name}"));
+        let expected: Vec<_> = whole.iter().filter(|call| call["name"] == **name).collect();
+        assert!(!expected.is_empty(), "{name}");
+        assert_eq!(named.iter().collect::<Vec<_>>(), expected, "{name}");
+    }
+    let nothing = graph("graph --name nosuch*");
+    assert!(nothing.stderr_text().contains("matches nothing shown"));
+    assert_eq!(nothing.stdout_text().lines().count(), 3, "{nothing:?}");
+}
+
+#[test]
 fn calls_without_an_end_are_counted_and_shown() {
     if !require_tools(&["gcc"]) {
         return;

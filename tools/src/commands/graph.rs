@@ -1,21 +1,23 @@
 //! `graph`: shows calls of functions nested in each other, with their durations.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::iter;
 use std::time::Duration;
 
 use ringmark_decoder::{
-    CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session,
+    CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session, Step,
 };
 
 use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
+use crate::options::event_filter::no_name;
 use crate::options::wide::WideOption;
 use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{counted, parse_min_time, whole_ns};
 use crate::output::width::{SHORTEST_NAME, shorten, width};
-use crate::output::{Exit, Failure, Sink, Style};
+use crate::output::{Exit, Failure, Sink, Style, note, printable};
 use crate::tables::cover;
 
 /// Show calls of traced functions, nested, with their durations
@@ -48,6 +50,10 @@ pub(crate) struct Args {
     /// Only calls with fewer than N calls around them
     #[arg(short = 'D', long, value_name = "N", alias = "depth")]
     max_depth: Option<u32>,
+    /// Only calls of functions whose names match, at their depth: '*' is any text, '?' any character; may
+    /// be given several times
+    #[arg(long, value_name = "GLOB")]
+    name: Vec<String>,
     /// Only calls that took at least this long, such as 100us
     #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
     min_time: Option<Duration>,
@@ -87,6 +93,15 @@ impl Args {
         }
     }
 
+    /// The functions that are named; all pass, if none is.
+    fn names(&self) -> Filter {
+        let mut names = Filter::new();
+        for name in &self.name {
+            names.name(name);
+        }
+        names
+    }
+
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
         let filter = self.calls.filter()?;
         let columns = self.wide.columns();
@@ -104,17 +119,25 @@ impl Args {
         write_heading(shown, &mut out)?;
         let mut graph = CallGraph::new(self.limits());
         let mut written = Ok(());
+        let mut is_empty = true;
         let mut write = |line: &GraphLine<'_>| {
+            is_empty = false;
             if written.is_ok() {
                 written = write_line(line, shown, &mut out);
             }
         };
         let mut calls = calls()?;
+        let names = self.names();
         calls.walk(dump, &filter, |item, steps, depth| {
-            graph.take(item, steps, depth as u32, &mut write);
+            if let Some(steps) = named(&names, item, steps) {
+                graph.take(item, &steps, depth as u32, &mut write);
+            }
         });
         graph.finish(write);
         written?;
+        if let Some(wanted) = self.name.first().filter(|_| is_empty) {
+            note(&printable(&format!("--name {}", no_name(dump, wanted))));
+        }
         let open = calls.open_elsewhere().count() as u64;
         if open > 0 {
             writeln!(
@@ -131,9 +154,11 @@ impl Args {
         let (mut lines, mut written) = (Vec::new(), Ok(()));
         let filter = self.calls.filter()?;
         let mut calls = Calls::new(self.calls.tracers(dump)?);
+        let names = self.names();
         calls.walk(dump, &filter, |item, steps, _| {
             let Output::Event(event) = item else { return };
-            for step in steps {
+            let steps = named(&names, item, steps).unwrap_or_default();
+            for step in steps.iter() {
                 writer.write(event, step, &mut lines);
             }
             if written.is_ok() {
@@ -142,13 +167,35 @@ impl Args {
             lines.clear();
         });
         written?;
-        calls
-            .open_elsewhere()
+        let open = calls.open_elsewhere();
+        open.filter(|call| names.passes_cut_call(call.target(), &call.function.name))
             .for_each(|call| writer.take_open(call));
         writer.finish(&mut lines);
         out.write_all(&lines)?;
         Ok(out.finish()?)
     }
+}
+
+/// The steps of an item whose functions `names` lets pass; `None`: the item is not shown. A loss always is.
+fn named<'s, 'd>(
+    names: &Filter,
+    item: &Output<'d>,
+    steps: &'s [Step<'d>],
+) -> Option<Cow<'s, [Step<'d>]>> {
+    let Output::Event(event) = item else {
+        return Some(Cow::Borrowed(steps));
+    };
+    if names.is_empty() {
+        return Some(Cow::Borrowed(steps));
+    }
+    let passes = |step: &&Step<'_>| match step {
+        Step::Entered { function, .. } => names.passes_cut_call(event.target(), &function.name),
+        Step::Left(call) | Step::Whole(call) => {
+            names.passes_cut_call(call.target(), &call.function.name)
+        }
+    };
+    let steps: Vec<_> = steps.iter().filter(passes).cloned().collect();
+    (!steps.is_empty()).then_some(Cow::Owned(steps))
 }
 
 /// Whose a line is: its thread, with its process if there are several hosts.
