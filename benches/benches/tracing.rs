@@ -20,7 +20,7 @@ const PER_WINDOW: u64 = 500;
 /// The process that runs it, its name, what is measured.
 type Body = (&'static str, &'static str, fn(u64));
 
-const BODIES: [Body; 11] = [
+const BODIES: [Body; 13] = [
     ("bridge", "clock", clock),
     ("bridge", "native event", native_event),
     ("bridge", "native span", native_span),
@@ -30,6 +30,8 @@ const BODIES: [Body; 11] = [
     ("layer", "span", span),
     ("empty", "event", event),
     ("empty", "span", span),
+    ("clocks", "event", event),
+    ("clocks", "span", span),
     ("registry", "event", event),
     ("registry", "span", span),
 ];
@@ -60,6 +62,39 @@ impl Subscriber for Empty {
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+/// A subscriber that does nothing but read the clock: once for an event, when a span is made, and when it is
+/// left. What records any of these with its time cannot be faster.
+struct Clocks;
+
+impl Subscriber for Clocks {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        read_clock();
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        read_clock();
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {
+        read_clock();
+    }
+}
+
+fn read_clock() {
+    black_box(ringmark_ring::clock::tsc());
 }
 
 fn clock(_: u64) {
@@ -108,6 +143,9 @@ fn serve(part: &str) {
         }
         "empty" => {
             tracing::subscriber::set_global_default(Empty).expect("the first subscriber");
+        }
+        "clocks" => {
+            tracing::subscriber::set_global_default(Clocks).expect("the first subscriber");
         }
         _ => {
             let all = tracing_subscriber::registry().with(Nothing);
@@ -160,7 +198,7 @@ fn main() {
     if let Some(part) = child_argument() {
         return serve(&part);
     }
-    let mut parts = ["bridge", "layer", "empty", "registry"].map(Part::start);
+    let mut parts = ["bridge", "layer", "empty", "clocks", "registry"].map(Part::start);
     let mut windows = vec![Vec::with_capacity(WINDOWS); BODIES.len()];
     for _ in 0..WINDOWS {
         for (index, (part, ..)) in BODIES.iter().enumerate() {
@@ -182,6 +220,10 @@ fn main() {
         let found = medians.iter().find(|(p, n, _)| (*p, *n) == (part, name));
         found.map_or(f64::NAN, |(_, _, median)| *median)
     };
+    for name in ["event", "span"] {
+        let times = of("bridge", name) / of("clocks", name);
+        println!("     Subscriber {name} / one that only reads the clock: {times:.3}");
+    }
     let event = of("bridge", "event") / of("bridge", "native event");
     let span = of("bridge", "span") / of("registry", "span");
     print_bar(

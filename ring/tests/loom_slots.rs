@@ -182,7 +182,7 @@ fn warm_pool() {
         Some(index)
     };
     let taker = thread::spawn(take);
-    let index = directory.add(geometry()).unwrap();
+    let index = directory.add(geometry(), |_| true).unwrap();
     slot(index).unwrap().publish_state(state::WARM);
     let here = take();
     let there = taker.join().unwrap();

@@ -8,8 +8,8 @@ use ringmark_ring::small_file;
 
 use crate::setup::{Options, reference};
 
-/// Gathers the attributes of this process. `notices` are for people who wonder.
-pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
+/// Gathers the attributes of this process. `groups`: its control groups; `notices` are for people who wonder.
+pub(super) fn gather(options: &Options, groups: &str, notices: &[String]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut push = |tag, value: &[u8]| {
         if !value.is_empty() {
@@ -26,11 +26,8 @@ pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
         tag::MACHINE_ID,
         small_file::text("/etc/machine-id").as_bytes(),
     );
-    push(tag::CONTAINER_ID, container_id().as_bytes());
-    push(
-        tag::PROCESS_NAME,
-        small_file::text("/proc/self/comm").as_bytes(),
-    );
+    push(tag::CONTAINER_ID, container_id(groups).as_bytes());
+    push(tag::PROCESS_NAME, process_name().as_bytes());
     let executable = fs::read_link("/proc/self/exe").unwrap_or_default();
     push(tag::EXECUTABLE, executable.as_os_str().as_bytes());
     let command_line = small_file::read("/proc/self/cmdline").unwrap_or_default();
@@ -43,6 +40,14 @@ pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
         push(tag::NOTICE, notice.as_bytes());
     }
     out
+}
+
+/// Name of the process: that of its first thread, which mostly is this one.
+fn process_name() -> String {
+    let is_first = rustix::thread::gettid() == rustix::process::getpid();
+    let own = is_first.then(rustix::thread::name).and_then(Result::ok);
+    let own = own.and_then(|name| name.into_string().ok());
+    own.unwrap_or_else(|| small_file::text("/proc/self/comm"))
 }
 
 /// Service name and version, as OpenTelemetry's variables say.
@@ -65,9 +70,8 @@ fn service() -> (String, String) {
 }
 
 /// The 64 hex digits that container runtimes put into the cgroup path.
-fn container_id() -> String {
-    let text = small_file::text("/proc/self/cgroup");
-    let parts = text.split(|c: char| !c.is_ascii_hexdigit());
+fn container_id(groups: &str) -> String {
+    let parts = groups.split(|c: char| !c.is_ascii_hexdigit());
     parts
         .filter(|part| part.len() == 64)
         .map(str::to_owned)

@@ -10,7 +10,7 @@ use ringmark_format::Uuid;
 use ringmark_format::session::Clock;
 use ringmark_ring::session_dir::{self, DRAFT_ENDING, RING_FILE_ENDING};
 use ringmark_ring::{
-    ClockSample, MapError, RingFile, clean, clock, consumer_lease, guard, identity, mapping,
+    ClockSample, MapError, RingFile, clean, clock, consumer_lease, guard, identity, mapping, room,
 };
 use rustix::thread::futex::Timespec;
 
@@ -62,7 +62,8 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
     let identity = identity::own();
     let shared = other_copies::time_base(&identity, clock)?;
     let zero = process::fork_time(clock).unwrap_or_else(|| first_sample(clock));
-    let cap = room(dir, &options, &mut notices)?;
+    let groups = room::own_groups();
+    let cap = bytes_for_rings(dir, &options, &groups, &mut notices)?;
     let regions = Regions::for_cap(cap);
     let file_bytes = (regions.end + cap).next_multiple_of(4096);
     let session = random_uuid();
@@ -70,7 +71,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
     layout::allocate(&draft.file, &regions, file_bytes).map_err(|e| draft.failed(e))?;
     let wiped = Wiped::map(regions.slots()).map_err(|e| draft.io("mmap", e))?;
     let helper = spawn_helper(&options, &mut notices);
-    let attributes = attributes::gather(&options, &notices);
+    let attributes = attributes::gather(&options, &groups, &notices);
     let time = shared.unwrap_or_else(|| TimeBase::measured(clock, zero));
     let facts = Facts {
         options: &options,
@@ -130,8 +131,13 @@ fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<
 }
 
 /// Bytes that the rings may take.
-fn room(dir: &Path, options: &Options, notices: &mut Vec<String>) -> Result<u64, StartError> {
-    let (available, limit) = memory::cap(dir, options.session_bytes());
+fn bytes_for_rings(
+    dir: &Path,
+    options: &Options,
+    groups: &str,
+    notices: &mut Vec<String>,
+) -> Result<u64, StartError> {
+    let (available, limit) = memory::cap(dir, options.session_bytes(), groups);
     let available = available & !4095;
     let needed = memory::RING_BYTES_MIN;
     if available < needed {

@@ -8,7 +8,8 @@ use std::path::Path;
 use ringmark_format::open_span::STACK_BYTES;
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
-use ringmark_format::slot::state;
+use ringmark_format::slot::{Slot, state};
+use ringmark_ring::ring_file::SYSTEM_PAGE;
 use ringmark_ring::{SlotGeometry, mapping, room};
 
 use super::core::Core;
@@ -18,8 +19,8 @@ use super::layout::Regions;
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
 /// Bytes that a session in `dir` may take: see [`room::of_session`].
-pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
-    room::of_session(dir, wanted, Regions::for_cap(wanted).end + 4096)
+pub(crate) fn cap(dir: &Path, wanted: u64, groups: &str) -> (u64, Option<&'static str>) {
+    room::of_session(dir, wanted, Regions::for_cap(wanted).end + 4096, groups)
 }
 
 /// Bytes of the file that were handed out.
@@ -44,6 +45,17 @@ pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
     }
     // A failed allocation leaves a hole in the file that is never touched.
     allocate(core, offset, bytes).then_some(offset)
+}
+
+/// Allocates the system page that an entry of the ring directory begins, unless it lies in one with the entry
+/// before it. `false`: there is no memory.
+pub(super) fn allocate_entry(core: &Core, index: u32) -> bool {
+    let entry = u64::from(index) * Slot::BYTES as u64;
+    if !entry.is_multiple_of(SYSTEM_PAGE) {
+        return true;
+    }
+    let directory = core.file.geometry().header.directory_offset;
+    allocate(core, directory + entry, SYSTEM_PAGE)
 }
 
 /// Through the map: programs close descriptors that they do not know, and then the number means

@@ -151,16 +151,19 @@ fn waits_in_vain(memory: &OwnedFd, address: u64, header: &SessionHeader) -> Opti
 /// errors there. Not by their names: a memfd has none, and files may have been removed.
 fn each_header(mut each: impl FnMut(&OwnedFd, u64, &SessionHeader)) {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(memory) = open(c"/proc/self/mem", flags, Mode::empty()) else {
-        return;
-    };
+    // Most processes have no other copy.
+    let mut opened = None;
     own_maps::each_produced(|address| {
+        let open = || open(c"/proc/self/mem", flags, Mode::empty()).ok();
+        let Some(memory) = opened.get_or_insert_with(open) else {
+            return;
+        };
         let mut bytes = [0; SessionHeader::BYTES];
-        let header = read_at(&memory, &mut bytes, address)
+        let header = read_at(memory, &mut bytes, address)
             .and_then(|()| SessionHeader::read_from_bytes(&bytes).ok())
             .filter(is_known);
         if let Some(header) = header {
-            each(&memory, address, &header);
+            each(memory, address, &header);
         }
     });
 }

@@ -65,7 +65,8 @@ pub(super) fn new_slot(core: &Core) -> Result<u32, Cause> {
         return Err(Cause::NoRing);
     }
     let (geometry, stack) = memory::take_ring(core).ok_or(Cause::NoMemory)?;
-    let index = directory.add(geometry).ok_or(Cause::NoRing)?;
+    let has_memory = |index| memory::allocate_entry(core, index);
+    let index = directory.add(geometry, has_memory).ok_or(Cause::NoRing)?;
     let slot = core.file.slot(index);
     slot.inspect(|slot| slot.set_stack_offset(stack));
     Ok(index)

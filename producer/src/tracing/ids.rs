@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A cell's `metadata` is null, or stored by `take` from a `&'static Metadata`.
+//! 1. A cell's `metadata` is null, or stored by `take` from a `&'static Metadata`; its `site` likewise from a
+//!    `&'static Site`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -16,18 +17,22 @@ use ringmark_ring::lease::Lease;
 use ringmark_ring::published_static::Published;
 use tracing_core::Metadata;
 
+use super::site::Site;
+
 const CELL_BITS: u32 = 10;
 const REGION_BITS: u32 = 10;
 /// Spans that live at one time, and whose end is seen.
 const CELLS: usize = 1 << CELL_BITS;
 const REGIONS: usize = 1 << REGION_BITS;
 
-/// A living span, or nothing.
-struct SpanCell {
+/// A living span, or nothing. What is done to one span looks its cell up once.
+pub(super) struct SpanCell {
     /// Handles; 0: free.
     handles: AtomicU32,
     /// What it is; null or from a `&'static`.
     metadata: AtomicPtr<Metadata<'static>>,
+    /// Its call site; null or from a `&'static`.
+    site: AtomicPtr<Site>,
     /// Who wrote the last record about it: the address of the writer.
     last_ring: AtomicUsize,
 }
@@ -77,19 +82,26 @@ thread_local! {
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
 
-/// A new span with one handle; its id is even and not 0. Where too many spans live, it gets an id
+/// What a span is.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) metadata: &'static Metadata<'static>,
+    pub(super) site: Option<&'static Site>,
+}
+
+/// A new span with one handle: its id, even and not 0, and its cell. Where too many spans live, it gets an id
 /// that many share and that never ends: [`SHARED`].
 #[inline]
-pub(super) fn new(metadata: &'static Metadata<'static>) -> u64 {
+pub(super) fn new(kind: Kind) -> (u64, Option<&'static SpanCell>) {
     MINE.with(|mine| {
         if let Some(owned) = mine.region.get() {
             let number = mine.next.get();
             let cell = &owned.cells[number % CELLS];
             if cell.handles.load(Relaxed) == 0 {
-                return take(mine, owned, number % CELLS, metadata);
+                return take(mine, owned, number % CELLS, kind);
             }
         }
-        new_elsewhere(mine, metadata)
+        new_elsewhere(mine, kind)
     })
 }
 
@@ -97,31 +109,34 @@ pub(super) fn new(metadata: &'static Metadata<'static>) -> u64 {
 pub(super) const SHARED: u64 = 1 << 62;
 
 #[inline(always)]
-fn take(mine: &Mine, owned: Owned, number: usize, metadata: &'static Metadata<'static>) -> u64 {
+fn take(mine: &Mine, owned: Owned, number: usize, kind: Kind) -> (u64, Option<&'static SpanCell>) {
     let cell = &owned.cells[number];
+    let site = kind.site.map_or(ptr::null(), ptr::from_ref);
     cell.metadata
-        .store(ptr::from_ref(metadata).cast_mut(), Relaxed);
+        .store(ptr::from_ref(kind.metadata).cast_mut(), Relaxed);
+    cell.site.store(site.cast_mut(), Relaxed);
     cell.handles.store(1, Relaxed);
     let given = mine.given.get() + 1;
     mine.given.set(given);
     mine.next.set(number + 1);
     let place = (owned.number << CELL_BITS | number) as u64;
-    (given << (REGION_BITS + CELL_BITS) | place) << 1
+    let id = (given << (REGION_BITS + CELL_BITS) | place) << 1;
+    (id, Some(cell))
 }
 
 /// The next cell lives: finds another one, in this region or in one without an owner.
 #[cold]
 #[inline(never)]
-fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
+fn new_elsewhere(mine: &Mine, kind: Kind) -> (u64, Option<&'static SpanCell>) {
     if let Some(owned) = mine.region.get()
         && let Some(number) = free_cell(owned.cells, mine.next.get())
     {
-        return take(mine, owned, number, metadata);
+        return take(mine, owned, number, kind);
     }
     give_back(mine);
     // A thread whose destructors have run could not give a region back.
     if GIVE_BACK.try_with(|_| ()).is_err() {
-        return SHARED;
+        return (SHARED, None);
     }
     for (region, number) in ALL.iter().zip(0..) {
         let Some(given) = region.lease.take() else {
@@ -132,11 +147,11 @@ fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
             let owned = Owned { number, cells };
             mine.region.set(Some(owned));
             mine.given.set(given);
-            return take(mine, owned, cell, metadata);
+            return take(mine, owned, cell, kind);
         }
         region.lease.give_back(given);
     }
-    SHARED
+    (SHARED, None)
 }
 
 fn new_cells() -> Box<Cells> {
@@ -145,6 +160,7 @@ fn new_cells() -> Box<Cells> {
             SpanCell {
                 handles: AtomicU32::new(0),
                 metadata: AtomicPtr::new(ptr::null_mut()),
+                site: AtomicPtr::new(ptr::null_mut()),
                 last_ring: AtomicUsize::new(0),
             }
         }; CELLS],
@@ -164,8 +180,9 @@ fn give_back(mine: &Mine) {
     }
 }
 
+/// The cell of a span. `None`: it is not from here, or shared.
 #[inline(always)]
-fn cell(id: u64) -> Option<&'static SpanCell> {
+pub(super) fn cell(id: u64) -> Option<&'static SpanCell> {
     if id == 0 || id == SHARED || id & 1 != 0 {
         return None;
     }
@@ -181,38 +198,43 @@ pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
     unsafe { metadata.as_ref() }
 }
 
-/// The ring with the last record about a span; 0: not known.
-#[inline(always)]
-pub(super) fn last_ring(id: u64) -> usize {
-    cell(id).map_or(0, |cell| cell.last_ring.load(Relaxed))
-}
-
-/// Stores which ring has the last record about a span.
-#[inline(always)]
-pub(super) fn set_last_ring(id: u64, ring: usize) {
-    if let Some(cell) = cell(id) {
-        cell.last_ring.store(ring, Relaxed);
+impl SpanCell {
+    /// The call site of the span.
+    #[inline(always)]
+    pub(super) fn site(&self) -> Option<&'static Site> {
+        let site = self.site.load(Relaxed);
+        // SAFETY: invariant 1.
+        unsafe { site.as_ref() }
     }
-}
 
-/// One handle more.
-pub(super) fn add_handle(id: u64) {
-    if let Some(cell) = cell(id) {
-        cell.handles.fetch_add(1, Relaxed);
+    /// The ring with the last record about the span; 0: not known.
+    #[inline(always)]
+    pub(super) fn last_ring(&self) -> usize {
+        self.last_ring.load(Relaxed)
     }
-}
 
-/// One handle less. `true`: it was the last one.
-#[inline]
-pub(super) fn remove_handle(id: u64) -> bool {
-    let Some(cell) = cell(id) else { return false };
-    match cell.handles.load(Relaxed) {
-        // Only the owner of the last handle could add another one.
-        1 => {
-            cell.handles.store(0, Relaxed);
-            true
+    /// Stores which ring has the last record about the span.
+    #[inline(always)]
+    pub(super) fn set_last_ring(&self, ring: usize) {
+        self.last_ring.store(ring, Relaxed);
+    }
+
+    /// One handle more.
+    pub(super) fn add_handle(&self) {
+        self.handles.fetch_add(1, Relaxed);
+    }
+
+    /// One handle less. `true`: it was the last one.
+    #[inline]
+    pub(super) fn remove_handle(&self) -> bool {
+        match self.handles.load(Relaxed) {
+            // Only the owner of the last handle could add another one.
+            1 => {
+                self.handles.store(0, Relaxed);
+                true
+            }
+            0 => false,
+            _ => self.handles.fetch_sub(1, Relaxed) == 1,
         }
-        0 => false,
-        _ => cell.handles.fetch_sub(1, Relaxed) == 1,
     }
 }

@@ -12,6 +12,7 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 
+use super::ids::SpanCell;
 use super::site::{Site, What};
 use super::thread::Step;
 use super::{ids, log_records, sites, spans, thread};
@@ -62,17 +63,18 @@ impl Subscriber for Recorder {
     #[inline]
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let metadata = attributes.metadata();
-        let id = ids::new(metadata);
-        if let Some(site) = sites::site_of(metadata) {
+        let site = sites::site_of(metadata);
+        let (id, cell) = ids::new(ids::Kind { metadata, site });
+        if let Some(site) = site {
             let ticks = spans::new(site, id, explicit_parent(attributes), attributes);
-            thread::set_last(Step::New, id, ticks);
+            thread::set_last(Step::New, id, cell, ticks);
         }
         Id::from_u64(id)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
         let id = span.into_u64();
-        if let Some(site) = ids::metadata(id).and_then(sites::site_of) {
+        if let Some(site) = ids::cell(id).and_then(SpanCell::site) {
             spans::record(site, id, values);
         }
     }
@@ -89,28 +91,33 @@ impl Subscriber for Recorder {
     #[inline]
     fn enter(&self, span: &Id) {
         let id = span.into_u64();
-        let site = ids::metadata(id).and_then(sites::site_of);
-        spans::enter(site, id, thread::ticks_after(Step::New, id));
-        thread::forget_last(id);
+        let cell = ids::cell(id);
+        let site = cell.and_then(SpanCell::site);
+        spans::enter(site, id, thread::ticks_after(Step::New, id, cell));
+        thread::forget_last(cell);
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
         let id = span.into_u64();
-        thread::set_last(Step::Exit, id, spans::exit(id));
+        let ticks = spans::exit(id);
+        thread::set_last(Step::Exit, id, ids::cell(id), ticks);
     }
 
     fn clone_span(&self, id: &Id) -> Id {
-        ids::add_handle(id.into_u64());
+        if let Some(cell) = ids::cell(id.into_u64()) {
+            cell.add_handle();
+        }
         id.clone()
     }
 
     #[inline]
     fn try_close(&self, id: Id) -> bool {
         let id = id.into_u64();
-        let last = ids::remove_handle(id);
+        let cell = ids::cell(id);
+        let last = cell.is_some_and(SpanCell::remove_handle);
         if last {
-            span_records::close_at(thread::ticks_after(Step::Exit, id), id);
+            span_records::close_at(thread::ticks_after(Step::Exit, id, cell), id);
         }
         last
     }

@@ -5,7 +5,7 @@ use core::ptr;
 
 use ringmark_ring::Writer;
 
-use super::ids;
+use super::ids::SpanCell;
 use crate::event::span_records;
 use crate::ring::SpanPlace;
 use crate::{session, thread_block};
@@ -165,15 +165,15 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
 
 /// The tick of the last record, if it was this step of `id` and nothing was recorded since on this
 /// thread, nor about `id` on any other; else the clock. Saves half of the clock readings of a span
-/// that is entered as soon as it is made, and closed as soon as it is left.
+/// that is entered as soon as it is made, and closed as soon as it is left. `cell`: that of `id`.
 #[inline(always)]
-pub(super) fn ticks_after(step: Step, id: u64) -> u64 {
+pub(super) fn ticks_after(step: Step, id: u64, cell: Option<&SpanCell>) -> u64 {
     let last = THREAD.with(|thread| thread.last.get());
     let writer = thread_block::writer();
     if last.id == id
         && last.step == step
         && last.reservations == reservations(writer)
-        && ids::last_ring(id) == ring(writer)
+        && cell.map_or(0, SpanCell::last_ring) == ring(writer)
     {
         last.ticks
     } else {
@@ -183,7 +183,7 @@ pub(super) fn ticks_after(step: Step, id: u64) -> u64 {
 
 /// Remembers that the last record of this thread was this step of `id`.
 #[inline(always)]
-pub(super) fn set_last(step: Step, id: u64, ticks: u64) {
+pub(super) fn set_last(step: Step, id: u64, cell: Option<&SpanCell>, ticks: u64) {
     let writer = thread_block::writer();
     let reservations = reservations(writer);
     let last = Last {
@@ -193,13 +193,20 @@ pub(super) fn set_last(step: Step, id: u64, ticks: u64) {
         reservations,
     };
     THREAD.with(|thread| thread.last.set(last));
-    ids::set_last_ring(id, ring(writer));
+    set_last_ring(cell, writer);
 }
 
-/// Invalidates what other threads remember of `id` as the last record.
+/// Invalidates what other threads remember of the span in `cell` as the last record.
 #[inline(always)]
-pub(super) fn forget_last(id: u64) {
-    ids::set_last_ring(id, ring(thread_block::writer()));
+pub(super) fn forget_last(cell: Option<&SpanCell>) {
+    set_last_ring(cell, thread_block::writer());
+}
+
+#[inline(always)]
+fn set_last_ring(cell: Option<&SpanCell>, writer: Option<&'static Writer>) {
+    if let Some(cell) = cell {
+        cell.set_last_ring(ring(writer));
+    }
 }
 
 #[inline(always)]

@@ -81,7 +81,7 @@ fn file_system(place: &Path) -> Finding {
 /// How much a session that starts now gets.
 fn share(place: &Path, wanted: u64) -> Finding {
     const ABOUT: &str = "session size";
-    let (bytes, limit) = room::of_session(place, wanted, 0);
+    let (bytes, limit) = room::of_session(place, wanted, 0, &room::own_groups());
     match limit {
         None => Finding::works(ABOUT, format!("{}, the default", mib(bytes))),
         Some(limit) => Finding::limited(

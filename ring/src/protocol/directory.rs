@@ -49,11 +49,13 @@ impl<'m, F: Fn(u32) -> Option<SlotView<'m>>> Directory<'m, F> {
     }
 
     /// Claims an entry that no thread has had and writes its geometry. The entry is CLAIMING, and
-    /// the caller publishes the next state. `None`: all entries are in use.
+    /// the caller publishes the next state. `has_memory` says whether the entry with this index may be
+    /// touched, and is asked before the entry is in use. `None`: all entries are in use, or there is no
+    /// memory for one more.
     #[must_use]
-    pub fn add(&self, geometry: SlotGeometry) -> Option<u32> {
+    pub fn add(&self, geometry: SlotGeometry, has_memory: impl Fn(u32) -> bool) -> Option<u32> {
         let slots = u64::from(self.slots);
-        let one_more = |n| (n < slots).then_some(n + 1);
+        let one_more = |n| (n < slots && has_memory(n as u32)).then_some(n + 1);
         let index = self.used.fetch_update(Relaxed, Relaxed, one_more).ok()? as u32;
         let slot = (self.slot)(index)?;
         if !slot.claim(state::FREE) {

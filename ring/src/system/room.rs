@@ -31,16 +31,16 @@ const CONTROL_GROUP: &str = "a sixteenth of the cgroup's memory limit";
 /// it wants.
 ///
 /// A limit that cannot be read is none: a directory that is not there, a system without control
-/// groups.
+/// groups. `groups`: see [`own_groups`].
 #[must_use]
-pub fn of_session(dir: &Path, wanted: u64, head: u64) -> (u64, Option<&'static str>) {
+pub fn of_session(dir: &Path, wanted: u64, head: u64, groups: &str) -> (u64, Option<&'static str>) {
     let free =
         rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
     let limits = [
         (wanted, None),
         (free / 4, Some(FREE_SPACE)),
         (file_size_limit().saturating_sub(head), Some(FILE_SIZES)),
-        (cgroup_limit() / 16, Some(CONTROL_GROUP)),
+        (cgroup_limit(groups) / 16, Some(CONTROL_GROUP)),
     ];
     limits
         .into_iter()
@@ -54,10 +54,16 @@ pub fn file_size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// The least of the memory limits of this process's cgroup and those around it, in bytes.
-fn cgroup_limit() -> u64 {
-    let own = small_file::text("/proc/self/cgroup");
-    let limits = own.lines().filter_map(|line| {
+/// The control groups of this process, as the kernel lists them. Reading them takes a lock that all starts
+/// and ends of processes take.
+#[must_use]
+pub fn own_groups() -> String {
+    small_file::text("/proc/self/cgroup")
+}
+
+/// The least of the memory limits of these groups and those around them, in bytes.
+fn cgroup_limit(groups: &str) -> u64 {
+    let limits = groups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         if controllers.is_empty() {
@@ -69,8 +75,9 @@ fn cgroup_limit() -> u64 {
             None
         }
     });
-    let root = least_limit("/sys/fs/cgroup", "", "memory.max");
-    limits.min().unwrap_or(u64::MAX).min(root)
+    // Each of them ends at its root.
+    let root = || least_limit("/sys/fs/cgroup", "", "memory.max");
+    limits.min().unwrap_or_else(root)
 }
 
 /// The least number in `file` of the directory `path` below `root` and of its parents. (A container
