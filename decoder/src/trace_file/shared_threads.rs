@@ -5,6 +5,15 @@
 //! the stack of spans at the end of each page is kept. When a page is loaded, the pages of the thread that
 //! share its time are walked with it, each loaded when the walk comes to it. Only their finished spans are
 //! looked at: other records do not change what lies around a record.
+//!
+//! | page of | is loaded |
+//! | --- | --- |
+//! | the thread, when the dump is put together | once, if a finished span may end in it |
+//! | the thread, when its records are shown | once |
+//! | another session, in the time of that page | once more, if a finished span may end in it |
+//!
+//! Pages of a ring follow each other in time, so two rings have no more pairs of pages that share time than they
+//! have pages together. Memory is that of the pages that share one moment, and of the spans in them.
 
 use crate::blocks::page::{Around, InThread, Page};
 use crate::blocks::walk::Record;
@@ -17,7 +26,7 @@ pub(super) type PagePlace = (usize, usize, usize);
 /// A place in the order of a thread: tick and page.
 type Order = (u64, PagePlace);
 
-/// A page of the thread.
+/// A page of the thread. Pages without records are left out: nothing in them lies in a span.
 #[derive(Debug)]
 struct ThreadPage {
     /// The place of its last record.
@@ -145,7 +154,8 @@ fn page_at(sessions: &[Session], place: PagePlace) -> &Page {
 /// A finished span on the way back: the tick of its record; its start and id.
 type Finished = (u64, (u64, u64));
 
-/// The finished spans of several pages of a thread, from the latest on.
+/// The finished spans of several pages of a thread, from the latest on. A page is added when the walk comes
+/// to its last record, and its bytes are given back at once: what is kept is a few words for each span.
 struct Backward<'s> {
     sessions: &'s [Session],
     /// The pages that have spans left, and these, the latest last.
