@@ -1,5 +1,8 @@
 //! Names that a peer sends, made safe to be the name of a directory and a label of a figure.
 
+/// Makes a directory's name of any text; [`fits`] bounds its length.
+pub(crate) use ringmark_decoder::store::directory_name as safe;
+
 /// Most characters of a name: a DNS name has no more, and a directory's could have two more.
 const NAME_MAX: usize = 253;
 
@@ -23,22 +26,6 @@ pub(crate) fn fits(what: &'static str, name: &str) -> Result<(), NameTooLong> {
         return Ok(());
     }
     Err(NameTooLong { what, found })
-}
-
-/// Makes a directory's name of any text: letters, digits, `.`, `_` and `-` stay, all else becomes
-/// `_`, and a name that would be hidden or look like an option gets a `_` before it. Two different
-/// texts may get one name; [`fits`] bounds its length.
-pub(crate) fn safe(text: &str) -> String {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let name: String = text
-        .chars()
-        .map(|c| if allowed(c) { c } else { '_' })
-        .collect();
-    match name.chars().next() {
-        None => "unnamed".to_owned(),
-        Some('.' | '-') => format!("_{name}"),
-        Some(_) => name,
-    }
 }
 
 /// The beginning of a name, for messages: a peer must not fill the log with it.

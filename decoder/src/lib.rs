@@ -11,8 +11,9 @@
 //! 4. `events`: pages to [`Event`]s and [`Lost`] in the order of time ([`Dump::events`]); filters.
 //! 5. `sums`: what events say together: [`Calls`], times of functions, [`Verification`].
 //! 6. `show`: events and calls as lines of text and JSON.
-//! 7. `cut`: a piece of a dump as a trace file ([`Dump::cut`]).
-//! 8. [`store`]: the segments of a collector's store and their indexes.
+//! 7. `rows`: spans, calls and events as rows of a table ([`Dump::each_row`]), and as CSV.
+//! 8. `cut`: a piece of a dump as a trace file ([`Dump::cut`]).
+//! 9. [`store`]: the segments of a collector's store and their indexes.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,6 +38,7 @@ pub mod store;
 mod blocks;
 mod cut;
 mod events;
+mod rows;
 mod show;
 mod sums;
 mod trace_file;
@@ -56,6 +58,12 @@ pub use events::payload::Payload;
 pub use events::span::{Entered, Span};
 pub use events::span_pairs::{CutSpans, Paired, SpanPairs};
 pub use events::stats::{RingCount, Stats, TypeCount};
+pub use rows::args::{ArgColumn, ArgKind, value_text};
+pub use rows::column::Column;
+pub use rows::csv::CsvWriter;
+pub use rows::each::{Chosen, RowsEnd};
+pub use rows::groups::{Group, Groups};
+pub use rows::row::Row;
 pub use show::call_graph::{CallGraph, GraphLine};
 pub use show::call_json::{CallJsonWriter, CallLimits};
 pub use show::json::JsonWriter;
@@ -66,7 +74,7 @@ pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
 pub use sums::changes::{Change, Compared, Figure, Side};
 pub use sums::cover::Cover;
-pub use sums::durations::Durations;
+pub use sums::durations::{Bucket, Durations};
 pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::figures::{Counted, Figures};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
@@ -91,6 +99,7 @@ pub use trace_file::schema::{EventType, Origin, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
 pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;
+pub use words::duration::nanoseconds as duration_ns;
 pub use words::small_keys::{Multiply, SmallKeys};
 pub use words::timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp};
 pub use words::{escape, number};

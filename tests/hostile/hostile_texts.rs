@@ -19,7 +19,7 @@ use ringmark_tests::{Running, require_tools, ringmark, run, wait_until};
 use serde_json::Value;
 
 /// Command lines that show a trace file.
-const OF_FILE: [&str; 18] = [
+const OF_FILE: [&str; 21] = [
     "cat a.rmk",
     "cat a.rmk -v --wide",
     "cat a.rmk --raw",
@@ -38,6 +38,9 @@ const OF_FILE: [&str; 18] = [
     "report a.rmk --name no-such-name",
     "export a.rmk --format folded -o -",
     "export a.rmk --format chrome -o -",
+    "scan a.rmk",
+    "scan a.rmk --name *",
+    "scan p99 --by name,thread,target a.rmk",
 ];
 
 /// The same as JSON, a value a line.
@@ -176,6 +179,40 @@ fn every_line_of_json_is_json() {
         let of_name = events.iter().filter(|event| event["name"] == name);
         assert!(name.is_empty() || of_name.count() >= 6, "{name:?}");
     }
+}
+
+/// Cells of CSV: what is between quotes, and what is not.
+fn cells(text: &str) -> Vec<String> {
+    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' | '\r' | '\n' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            c => cell.push(c),
+        }
+    }
+    assert!(!is_quoted, "a quote without an end");
+    cells
+}
+
+#[test]
+fn no_cell_of_a_table_is_a_formula() {
+    let fixture = stage("texts-table");
+    for line in OF_FILE.iter().filter(|line| line.starts_with("scan")) {
+        let out = String::from_utf8(is_inert(&fixture, line)).expect("UTF-8");
+        let lines: Vec<_> = out.split("\r\n").collect();
+        assert!(
+            lines.len() > 20 && !out.replace("\r\n", "").contains(['\r', '\n']),
+            "{line}"
+        );
+        for cell in cells(&out) {
+            let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\u{FF1D}']);
+            let is_number = cell.parse::<f64>().is_ok();
+            assert!(!is_formula || is_number, "{line}: {cell:?}");
+        }
+    }
+    let formulas = corpus().into_iter().filter(|text| text.starts_with(b"="));
+    assert!(formulas.count() > 0, "the corpus has none");
 }
 
 /// A program with such names: its own, its threads', its events'.

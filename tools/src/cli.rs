@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
-    graph, list, man, record, reference, report, run, snapshot, stat, store, stream, top, trace,
-    verify, view,
+    graph, list, man, record, reference, report, run, scan, snapshot, stat, store, stream, top,
+    trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Graph(graph::Args),
     Export(export::Args),
+    Scan(scan::Args),
     View(view::Args),
     Verify(verify::Args),
     Stat(stat::Args),
@@ -134,6 +135,7 @@ impl Command {
             Self::Cat(args) => args.run(),
             Self::Graph(args) => args.run(),
             Self::Export(args) => args.run(),
+            Self::Scan(args) => args.run(),
             Self::View(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),

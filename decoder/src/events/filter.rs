@@ -248,7 +248,14 @@ impl Filter {
             .is_none_or(|wanted| level.is_none_or(|level| level <= wanted))
     }
 
-    fn name_passes(&self, target: &[u8], name: &[u8]) -> bool {
+    /// Whether names are asked for.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Whether this name passes.
+    pub(crate) fn name_passes(&self, target: &[u8], name: &[u8]) -> bool {
         let matches = |pattern: &String| {
             if !pattern.contains("::") {
                 return glob(pattern.as_bytes(), name);

@@ -65,13 +65,16 @@ impl<'a> Stats<'a> {
         stats
     }
 
+    /// Counts one event.
+    pub fn add_event(&mut self, event: &Event<'a>) {
+        self.add_type(event);
+        self.add_ring(event);
+    }
+
     /// Counts one item. A loss counts for its ring if the ring had an event before.
     pub fn add(&mut self, item: &Output<'a>) {
         match item {
-            Output::Event(event) => {
-                self.add_type(event);
-                self.add_ring(event);
-            }
+            Output::Event(event) => self.add_event(event),
             Output::Lost(lost) => {
                 let key = (lost.session.uuid, lost.ring.map_or(0, |r| r.0));
                 if let Some(place) = self.ring_places.get(&key) {

@@ -174,6 +174,26 @@ pub(super) fn write_span(span: &Span<'_>, exact: &mut Vec<u8>, out: &mut Vec<u8>
     });
 }
 
+/// Appends one argument, `"name":value`, to an object that was begun with `{`. Integers have all their
+/// digits. `budget`: bytes of text that may still be written.
+pub(crate) fn pair(
+    name: &[u8],
+    (field, value): (Option<&Field>, Value<'_>),
+    budget: &mut usize,
+    out: &mut Vec<u8>,
+) {
+    let (key, mut exact) = (key_of(name), Vec::new());
+    let mut writer = ArgsWriter {
+        out,
+        exact: &mut exact,
+        budget: *budget,
+    };
+    writer.key(&key);
+    let is_address = field.is_some_and(|field| field.semantic == Some(semantic::ADDRESS));
+    writer.value(&key, is_address, value);
+    *budget = writer.budget;
+}
+
 #[inline]
 fn write_with(
     budget: usize,

@@ -7,7 +7,7 @@ mod call_line;
 mod field_pieces;
 pub(crate) mod function_line;
 pub(crate) mod json;
-mod json_args;
+pub(crate) mod json_args;
 mod json_keys;
 mod open_spans;
 mod open_spans_json;

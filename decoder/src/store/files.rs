@@ -6,6 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
+use ringmark_format::glob::matches as glob;
+
+use crate::trace_file::choice::SessionChoice;
 
 /// The file that makes a directory a store.
 pub const ID_FILE: &str = "store.id";
@@ -60,6 +63,52 @@ pub fn host(segment: &Path) -> Option<&str> {
     let _ = parse_stored(segment)?;
     let name = segment.parent()?.file_name()?.to_str()?;
     (name != UNNAMED).then_some(name)
+}
+
+/// Name of the directory of a segment's service, by its path in a store: [`directory_name`] of the
+/// service, or of the process if it belongs to none. `None`: the path is none of a store.
+#[must_use]
+pub fn service_directory(segment: &Path) -> Option<&str> {
+    let _ = parse_stored(segment)?;
+    segment.parent()?.parent()?.file_name()?.to_str()
+}
+
+/// Makes a directory's name of any text: letters, digits, `.`, `_` and `-` stay, all else becomes
+/// `_`, and a name that would be hidden or look like an option gets a `_` before it. Two different
+/// texts may get one name.
+#[must_use]
+pub fn directory_name(text: &str) -> String {
+    match safe(text) {
+        name if name.is_empty() => UNNAMED.to_owned(),
+        name if name.starts_with(['.', '-']) => format!("_{name}"),
+        name => name,
+    }
+}
+
+fn safe(text: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let safe = |c: char| if allowed(c) { c } else { '_' };
+    text.chars().map(safe).collect()
+}
+
+impl SessionChoice {
+    /// Whether a service whose segments are in a directory of this name can pass. Sessions of other services may be there, too.
+    #[must_use]
+    pub fn service_directory_may_pass(&self, directory: &str) -> bool {
+        let may_be = |pattern: &String| {
+            // What `?` stands for may have become several characters, or fewer.
+            if pattern.contains('?') {
+                return true;
+            }
+            let pieces: Vec<_> = pattern.split('*').map(safe).collect();
+            let name = pieces.join("*");
+            let prefixed = format!("_{name}");
+            [name, prefixed]
+                .iter()
+                .any(|name| glob(name.as_bytes(), directory.as_bytes()))
+        };
+        self.services.is_empty() || self.services.iter().any(may_be)
+    }
 }
 
 /// As [`parse`], for a file whose directories are those of a store.
@@ -192,6 +241,45 @@ pub fn copies_below(root: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_is_looked_for_in_its_directory() {
+        let texts = [
+            "shop",
+            "web-1",
+            "a/b c",
+            ".hidden",
+            "-x",
+            "\u{fc}ber",
+            "",
+            "a*b",
+        ];
+        let patterns = [
+            "*", "shop", "sh*", "*b*", "a/*", ".*", "*x", "\u{fc}*", "s?op", "", "a_b*",
+        ];
+        for text in texts {
+            for pattern in patterns {
+                let choice = SessionChoice {
+                    services: vec![pattern.to_owned()],
+                    ..SessionChoice::default()
+                };
+                let is_meant = glob(pattern.as_bytes(), text.as_bytes());
+                // One without a service is in the directory of its process.
+                let name = if text.is_empty() { "unnamed" } else { text };
+                let may = choice.service_directory_may_pass(&directory_name(name));
+                assert!(
+                    may || !is_meant || text.is_empty() && pattern.is_empty(),
+                    "{pattern} {text}"
+                );
+            }
+        }
+        let other = SessionChoice {
+            services: vec!["shop*".to_owned(), "web".to_owned()],
+            ..SessionChoice::default()
+        };
+        assert!(other.service_directory_may_pass("shop-2"));
+        assert!(!other.service_directory_may_pass("web-1"));
+    }
 
     #[test]
     fn a_segments_name_is_read_back() {

@@ -1,13 +1,27 @@
 //! Many durations in little memory: count, sum, shortest, longest, and percentiles.
 //!
 //! The first few are kept as they are. More go into a log-linear histogram: 128 buckets for each
-//! power of two, so a bucket's middle is at most 0.4 % from each duration in it.
+//! power of two, so a bucket's middle is at most 0.4 % from each duration in it. Sums of parts
+//! [merge](Durations::merge): the histogram of the whole is that of all parts.
 
 /// Durations that are kept as they are before the histogram begins.
 const EXACT_MAX: usize = 256;
 /// Buckets of a power of two, as a power of two.
 const BUCKET_BITS: u32 = 7;
 const BUCKETS: usize = 1 << BUCKET_BITS;
+/// Buckets that are one in [`Durations::buckets`].
+const BUCKETS_SHOWN_AS_ONE: usize = 4;
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// The shortest duration in ns that belongs to it.
+    pub from_ns: u64,
+    /// The longest one.
+    pub to_ns: u64,
+    /// Durations in it.
+    pub count: u64,
+}
 
 /// Durations in ns.
 #[derive(Debug, Clone, Default)]
@@ -54,12 +68,48 @@ impl Durations {
         self.max = self.max.max(ns);
         self.count += 1;
         self.sum += u128::from(ns);
+        self.keep(ns);
+    }
+
+    /// Adds all of another sum, as if each of its durations were added.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+        other.exact.iter().for_each(|ns| self.keep(*ns));
+        if !other.powers.is_empty() {
+            self.begin_powers();
+        }
+        for (mine, theirs) in self.powers.iter_mut().zip(&other.powers) {
+            let Some(theirs) = theirs else { continue };
+            let mine = mine.get_or_insert_with(|| Box::new([0; BUCKETS]));
+            let counts = mine.iter_mut().zip(theirs.iter());
+            counts.for_each(|(mine, theirs)| *mine += theirs);
+        }
+    }
+
+    fn keep(&mut self, ns: u64) {
         if !self.powers.is_empty() {
             self.put(ns);
             return;
         }
         self.exact.push(ns);
         if self.exact.len() > EXACT_MAX && !self.keeps_all {
+            self.begin_powers();
+        }
+    }
+
+    /// From here on there is a histogram.
+    fn begin_powers(&mut self) {
+        if self.powers.is_empty() {
             self.powers = vec![None; 65 - BUCKET_BITS as usize];
             for ns in std::mem::take(&mut self.exact) {
                 self.put(ns);
@@ -139,17 +189,47 @@ impl Durations {
         for (power, counts) in self.powers.iter().enumerate() {
             for (bucket, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
                 if rank <= *count {
-                    let width = 1_u64 << power.saturating_sub(1);
-                    let low = match power {
-                        0 => bucket as u64,
-                        _ => (BUCKETS as u64 + bucket as u64) * width,
-                    };
+                    let (low, width) = place(power, bucket);
                     return low + (width - 1) / 2;
                 }
                 rank -= count;
             }
         }
         self.max
+    }
+
+    /// The histogram: its buckets that are not empty, the shortest first. There are 32 for each power
+    /// of two, so the middle of one is at most 1.6 % from each duration in it; below 128 ns each ns is
+    /// one. Histograms with the same bounds merge by sums of their counts.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<Bucket> {
+        let mut whole = self.clone();
+        whole.begin_powers();
+        let mut found = Vec::new();
+        for (power, counts) in whole.powers.iter().enumerate() {
+            let Some(counts) = counts else { continue };
+            let together = if power == 0 { 1 } else { BUCKETS_SHOWN_AS_ONE };
+            for (number, counts) in counts.chunks(together).enumerate() {
+                let count = counts.iter().sum();
+                let (from_ns, width) = place(power, number * together);
+                let to_ns = from_ns + (width * together as u64 - 1);
+                found.extend((count > 0).then_some(Bucket {
+                    from_ns,
+                    to_ns,
+                    count,
+                }));
+            }
+        }
+        found
+    }
+}
+
+/// The shortest duration of a bucket, and how many ns it spans.
+const fn place(power: usize, bucket: usize) -> (u64, u64) {
+    let width = 1_u64 << power.saturating_sub(1);
+    match power {
+        0 => (bucket as u64, width),
+        _ => ((BUCKETS as u64 + bucket as u64) * width, width),
     }
 }
 
@@ -221,5 +301,63 @@ mod tests {
             (small.percentile_ns(100), small.percentile_ns(50)),
             (127, 62)
         );
+    }
+
+    /// Everything that can be asked of a sum.
+    fn answers(durations: &Durations) -> (u64, u64, u64, u64, Vec<u64>, Vec<Bucket>) {
+        (
+            durations.count(),
+            durations.sum_ns(),
+            durations.min_ns(),
+            durations.max_ns(),
+            (0..=100).map(|p| durations.percentile_ns(p)).collect(),
+            durations.buckets(),
+        )
+    }
+
+    #[test]
+    fn parts_merge_to_the_whole() {
+        for seed in 1..30 {
+            let all: Vec<u64> = numbers(seed).take(97 * seed as usize).collect();
+            // Cut at places that differ, some parts empty, some with few, some with many.
+            let (mut merged, mut whole) = (Durations::new(), Durations::new());
+            all.iter().for_each(|ns| whole.add(*ns));
+            let mut rest = &all[..];
+            for part in numbers(seed + 100) {
+                let (first, others) = rest.split_at((part % 700).min(rest.len() as u64) as usize);
+                let mut part = Durations::new();
+                first.iter().for_each(|ns| part.add(*ns));
+                merged.merge(&part);
+                rest = others;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            merged.merge(&Durations::new());
+            assert_eq!(answers(&merged), answers(&whole), "seed {seed}");
+            let mut turned = Durations::new();
+            turned.merge(&merged);
+            assert_eq!(answers(&turned), answers(&whole), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn buckets_hold_each_duration_once_and_are_narrow() {
+        for seed in 1..20 {
+            let all: Vec<u64> = numbers(seed).take(5_000).chain([u64::MAX, 0]).collect();
+            let mut durations = Durations::new();
+            all.iter().for_each(|ns| durations.add(*ns));
+            let buckets = durations.buckets();
+            let fits = |b: &Bucket, ns: &u64| (b.from_ns..=b.to_ns).contains(ns);
+            for bucket in &buckets {
+                let held = all.iter().filter(|ns| fits(bucket, ns)).count() as u64;
+                assert_eq!(held, bucket.count, "{bucket:?}");
+                let middle = bucket.from_ns + (bucket.to_ns - bucket.from_ns) / 2;
+                let wrong = (middle - bucket.from_ns).max(bucket.to_ns - middle) as f64;
+                assert!(wrong <= 0.016 * bucket.from_ns as f64, "{bucket:?}");
+            }
+            let held: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+            assert_eq!(held, all.len() as u64);
+        }
     }
 }

@@ -4,14 +4,16 @@
 use crate::events::event::{Event, Output};
 use crate::events::filter::Filter;
 use crate::events::span::Span;
-use crate::events::span_pairs::{Paired, SpanPairs};
+use crate::events::span_pairs::SpanPairs;
 use crate::events::stats::Stats;
-use crate::sums::calls::{Calls, Step};
+use crate::sums::calls::Call;
 use crate::sums::function_times::{FunctionTimes, NoEnd, Profile};
+use crate::sums::picker::{Begun, Picker, Picks};
 use crate::sums::profiled::ProfiledFunction;
 use crate::sums::slowest::Slowest;
 use crate::sums::span_times::{SpanProfile, SpanTimes};
 use crate::trace_file::dump::Dump;
+use crate::trace_file::functions::Function;
 
 /// What is counted. The default counts all.
 #[derive(Debug, Clone, Default)]
@@ -74,141 +76,93 @@ impl Dump {
 
 /// What is known while the events are walked.
 struct Walk<'d> {
-    /// Without names and conditions: what may say when a call began or ended.
-    records: Filter,
-    filter: Filter,
-    has_conditions: bool,
-    /// `None`: each record stands for itself.
-    pairs: Option<SpanPairs>,
-    calls: Calls<'d>,
+    picker: Picker<'d>,
+    sums: Sums<'d>,
+}
+
+/// What was picked so far, summed up.
+struct Sums<'d> {
     spans: SpanProfile,
     functions: Profile,
     events: Stats<'d>,
     slowest: Slowest<'d>,
 }
 
-impl<'d> Walk<'d> {
-    fn new(dump: &'d Dump, counted: Counted) -> Self {
-        let has_conditions = counted.conditions.is_some();
-        Self {
-            filter: counted
-                .conditions
-                .unwrap_or_else(|| counted.records.clone()),
-            records: counted.records,
-            has_conditions,
-            pairs: (!counted.raw).then(|| SpanPairs::new(dump)),
-            calls: Calls::new(counted.tracers),
-            spans: SpanProfile::new(counted.exact),
-            functions: Profile::new(counted.exact),
-            events: Stats::default(),
-            slowest: Slowest::new(counted.slowest),
-        }
-    }
-
-    fn take(&mut self, item: &Output<'d>) {
-        match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
-            Some(Paired::Part) => return,
-            Some(Paired::Ended(span)) => return self.span(*span),
-            Some(Paired::Alone) | None => {}
-        }
-        let event = match item {
-            Output::Event(event) => event,
-            Output::Lost(lost) => return self.calls.lose(lost),
-        };
-        // A wait for the reader is no time of the call around it.
-        self.call(event);
-        if event.ty.function.is_some() {
-            return;
-        }
-        let span = match &mut self.pairs {
-            Some(pairs) => pairs.whole(event),
-            None => Span::of_event(event),
-        };
-        match span {
-            Some(span) => self.span(span),
-            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.origin.target) => {}
-            None if self.filter.passes(event) => self.events.add(item),
-            None => {}
+impl<'d> Picks<'d> for Sums<'d> {
+    fn event(&mut self, event: &Event<'d>) {
+        if !ProfiledFunction::is_event(&event.ty.name, &event.ty.origin.target) {
+            self.events.add_event(event);
         }
     }
 
     fn span(&mut self, span: Span<'d>) {
-        if self.filter.passes_span(&span) {
-            self.spans.add(&span);
+        self.spans.add(&span);
+        self.slowest.offer(span.total_ns, || span);
+    }
+
+    fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
+        self.functions.add(call.session, call);
+        if self.slowest.wants(call.duration_ns().unwrap_or(0))
+            && let Some(span) = call.as_span(end)
+        {
             self.slowest.offer(span.total_ns, || span);
         }
     }
 
-    /// What an event means for the calls of its thread.
-    fn call(&mut self, event: &Event<'d>) {
-        if !self.records.passes(event) {
-            return;
+    fn entry(&mut self, entry: &Event<'d>, function: &'d Function, begun: Begun) {
+        self.functions
+            .add_endless(entry.session, function, begun.why);
+    }
+}
+
+impl<'d> Walk<'d> {
+    fn new(dump: &'d Dump, counted: Counted) -> Self {
+        let pairs = (!counted.raw).then(|| SpanPairs::new(dump));
+        let filters = (counted.records, counted.conditions);
+        Self {
+            picker: Picker::new(filters, pairs, counted.tracers, true),
+            sums: Sums {
+                spans: SpanProfile::new(counted.exact),
+                functions: Profile::new(counted.exact),
+                events: Stats::default(),
+                slowest: Slowest::new(counted.slowest),
+            },
         }
-        let (filter, functions) = (&self.filter, &mut self.functions);
-        let (slowest, has_conditions) = (&mut self.slowest, self.has_conditions);
-        self.calls.take(event, |step| match step {
-            Step::Left(call) | Step::Whole(call) => {
-                let span = || call.as_span(event);
-                let passes = !has_conditions
-                    || match span() {
-                        Some(span) => filter.passes_span(&span),
-                        None => filter.passes_cut_call(call.target(), &call.function.name),
-                    };
-                if !passes {
-                    return;
-                }
-                functions.add(call.session, &call);
-                if slowest.wants(call.duration_ns().unwrap_or(0))
-                    && let Some(span) = span()
-                {
-                    slowest.offer(span.total_ns, || span);
-                }
-            }
-            Step::Entered {
-                function,
-                loose: true,
-                ..
-            } => {
-                let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
-                let why = match event.session.schema.functions().want_ends(tracers) {
-                    true => NoEnd::NotSeen,
-                    false => NoEnd::EntriesOnly,
-                };
-                if filter.passes_cut_call(event.target(), &function.name) {
-                    functions.add_endless(event.session, function, why);
-                }
-            }
-            Step::Entered { .. } => {}
-        });
     }
 
-    fn finish(mut self, dump: &'d Dump) -> Figures<'d> {
-        let open = self.calls.open();
-        for call in open.filter(|c| self.filter.passes_cut_call(c.target(), &c.function.name)) {
-            self.functions
+    fn take(&mut self, item: &Output<'d>) {
+        self.picker.take(item, &mut self.sums);
+    }
+
+    fn finish(self, dump: &'d Dump) -> Figures<'d> {
+        let (picker, mut sums) = (self.picker, self.sums);
+        let filter = &picker.filter;
+        let open = picker.calls.open();
+        for call in open.filter(|c| filter.passes_cut_call(c.target(), &c.function.name)) {
+            sums.functions
                 .add_endless(call.session, call.function, NoEnd::NotSeen);
         }
         let mut left_out = 0;
-        if let Some(pairs) = &self.pairs {
+        if let Some(pairs) = &picker.pairs {
             left_out = pairs.left_out();
             let mut cut = pairs.cut(dump);
-            cut.retain(|of_type| self.filter.passes_cut(of_type.ty));
-            cut.iter().for_each(|of_type| self.spans.add_cut(of_type));
+            cut.retain(|of_type| filter.passes_cut(of_type.ty));
+            cut.iter().for_each(|of_type| sums.spans.add_cut(of_type));
             let threads = dump.open_spans();
             let open = threads.iter().flat_map(|thread| &thread.spans);
             // The others are those that are entered and left: they have a record that made them.
             let native = open.filter(|span| span.ty.kind() == "span");
             native
-                .filter(|span| self.filter.passes_cut(Some(span.ty)))
-                .for_each(|span| self.spans.add_open(span.ty));
+                .filter(|span| filter.passes_cut(Some(span.ty)))
+                .for_each(|span| sums.spans.add_open(span.ty));
         }
         Figures {
-            nameless: self.spans.nameless(),
+            nameless: sums.spans.nameless(),
             left_out,
-            spans: self.spans.finish(),
-            functions: self.functions.finish(),
-            events: self.events,
-            slowest: self.slowest,
+            spans: sums.spans.finish(),
+            functions: sums.functions.finish(),
+            events: sums.events,
+            slowest: sums.slowest,
         }
     }
 }

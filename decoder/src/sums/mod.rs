@@ -9,7 +9,7 @@
 //! [`durations`] keeps. [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
 //! spans). [`sampled`] estimates what a living session did
 //! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
-//! each host.
+//! each host. [`picker`] picks what passes a choice, for [`figures`] and for rows.
 
 pub(crate) mod call;
 pub(crate) mod call_figures;
@@ -28,6 +28,7 @@ pub(crate) mod last_words;
 pub(crate) mod open_spans;
 mod path_walk;
 pub(crate) mod paths;
+pub(crate) mod picker;
 pub(crate) mod profiled;
 pub(crate) mod sampled;
 pub(crate) mod slowest;

@@ -1,7 +1,8 @@
 //! Durations as a person writes them.
 
 /// `1.5s`, `200ms` in ns; `None`: it has no unit, or is no duration.
-pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
+#[must_use]
+pub fn nanoseconds(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),
         ("us", 1_000),

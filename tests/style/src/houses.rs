@@ -173,6 +173,7 @@ pub const FLOORS: &[House<'_>] = &[
             "events",
             "sums",
             "show",
+            "rows",
             "cut",
             "store",
         ],

@@ -21,6 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "verify",
             "view",
             "export",
+            "scan",
         ],
     ),
     ("Control", &["enable", "disable", "trace"]),

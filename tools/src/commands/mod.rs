@@ -22,6 +22,7 @@ mod report_changes;
 pub(crate) mod report_page;
 mod report_paths;
 pub(crate) mod run;
+pub(crate) mod scan;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
 pub(crate) mod store;

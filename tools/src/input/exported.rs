@@ -1,33 +1,30 @@
-//! Options that say which part of a trace another viewer gets.
+//! Options that say which part of a trace is written for other programs.
 
 use std::time::Duration;
 
-use ringmark_decoder::Dump;
+use ringmark_decoder::{Chosen, Dump, Filter};
 use ringmark_export::{Counts, Cut, Plan};
 
 use super::trace_files::Input;
 use super::{notices, rings};
 use crate::options::event_filter::FilterOptions;
-use crate::output::note;
 use crate::output::units::{count, parse_duration, parse_min_time, whole_ns};
+use crate::output::{Failure, note};
 
 /// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
 const SLICES_MAX: u64 = 3_000_000;
 
-/// Options that cut a trace.
+/// Options that choose what of a trace is written.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct ExportedOptions {
+pub(crate) struct ChosenOptions {
     /// Only the end of the trace, such as 10s
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
     last: Option<Duration>,
     #[command(flatten)]
-    filter: FilterOptions,
-    /// Only spans and calls that took at least this long, such as 100us
-    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
-    min_time: Option<Duration>,
+    pub(crate) filter: FilterOptions,
 }
 
-impl ExportedOptions {
+impl ChosenOptions {
     /// Reads what may be meant; with it comes whether it is a running process.
     ///
     /// # Errors
@@ -42,16 +39,68 @@ impl ExportedOptions {
         Ok((dump, true))
     }
 
+    /// The filter of what is chosen.
+    ///
+    /// # Errors
+    /// An option cannot be understood.
+    pub(crate) fn filter(&self, dump: &Dump) -> Result<Filter, Failure> {
+        Ok(self.within(self.filter.build()?, dump))
+    }
+
+    /// The rows that are chosen.
+    ///
+    /// # Errors
+    /// As [`Self::filter`].
+    pub(crate) fn rows(&self, dump: &Dump) -> Result<Chosen, Failure> {
+        let conditions = self.filter.has_conditions().then(|| self.filter(dump));
+        Ok(Chosen {
+            records: self.within(self.filter.records()?, dump),
+            conditions: conditions.transpose()?,
+        })
+    }
+
+    /// The filter, at the end of the trace if that is wanted.
+    fn within(&self, mut filter: Filter, dump: &Dump) -> Filter {
+        if let Some(last) = self.last {
+            let end_ns = dump.verify().last_ns.unwrap_or(0);
+            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
+        }
+        filter
+    }
+
+    /// Says which option lets nothing pass, as nothing was written.
+    pub(crate) fn tell_nothing(&self, dump: &Dump) {
+        if self.filter.build().is_ok_and(|filter| !filter.is_empty()) {
+            note(&self.filter.closest(dump));
+        }
+    }
+}
+
+/// Options that cut a trace.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ExportedOptions {
+    #[command(flatten)]
+    chosen: ChosenOptions,
+    /// Only spans and calls that took at least this long, such as 100us
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
+    min_time: Option<Duration>,
+}
+
+impl ExportedOptions {
+    /// Reads what may be meant; with it comes whether it is a running process.
+    ///
+    /// # Errors
+    /// As [`ChosenOptions::read`].
+    pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
+        self.chosen.read(input)
+    }
+
     /// What is written of the dump. Says what may be too much for the viewer, and what would not be.
     ///
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn plan<'d>(&self, dump: &'d Dump) -> anyhow::Result<Plan<'d>> {
-        let mut filter = self.filter.build()?;
-        if let Some(last) = self.last {
-            let end_ns = dump.verify().last_ns.unwrap_or(0);
-            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
-        }
+        let filter = self.chosen.filter(dump)?;
         let min_ns = self.min_time.map_or(0, whole_ns);
         let plan = Plan::new(dump, Cut { filter, min_ns });
         if let Some(last_ns) = plan.last_with(SLICES_MAX) {
@@ -68,9 +117,8 @@ impl ExportedOptions {
 
     /// Says which option lets nothing pass, if nothing was shown.
     pub(crate) fn tell_if_nothing(&self, dump: &Dump, shown: &Counts) {
-        let is_filtered = self.filter.build().is_ok_and(|filter| !filter.is_empty());
-        if is_filtered && shown.is_empty() {
-            note(&self.filter.closest(dump));
+        if shown.is_empty() {
+            self.chosen.tell_nothing(dump);
         }
     }
 }

@@ -166,18 +166,37 @@ impl FilterOptions {
         Ok(filter)
     }
 
+    /// Whether more is asked for than times and threads.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.level.is_some() || !self.conditions.is_empty()
+    }
+
+    /// The filter of times and threads alone: what may say when a call began.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub(crate) fn records(&self) -> Result<Filter, Failure> {
+        let found = self.try_records();
+        found.map_err(|error| Failure::usage(error.to_string()))
+    }
+
     fn without_conditions(&self) -> Result<Filter, Failure> {
         let found = self.try_without_conditions();
         found.map_err(|error| Failure::usage(error.to_string()))
     }
 
     fn try_without_conditions(&self) -> Result<Filter, FilterError> {
+        let mut filter = self.try_records()?;
+        if let Some(level) = &self.level {
+            filter.level(level)?;
+        }
+        Ok(filter)
+    }
+
+    fn try_records(&self) -> Result<Filter, FilterError> {
         let mut filter = self.times.try_build()?;
         for tid in &self.tid {
             filter.tid(tid)?;
-        }
-        if let Some(level) = &self.level {
-            filter.level(level)?;
         }
         Ok(filter)
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use ringmark_decoder::store::Unreadable;
 use ringmark_reader::ReaderError;
 
 use super::terminal::{note, printable};
@@ -82,6 +83,12 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<Unreadable> for Failure {
+    fn from(Unreadable(text): Unreadable) -> Self {
+        Self::unreadable(text)
+    }
+}
 
 /// Whether the reader of our output went away. A pipe such as `| head` ends commands this way.
 fn closed_pipe(error: &anyhow::Error) -> bool {

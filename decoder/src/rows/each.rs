@@ -1,0 +1,155 @@
+//! The rows of a dump, one after the other, in the order in which they ended.
+
+use std::collections::HashMap;
+
+use crate::events::event::{Event, Lost, NearStart};
+use crate::events::filter::Filter;
+use crate::events::filter_times::When;
+use crate::events::span::Span;
+use crate::events::span_pairs::SpanPairs;
+use crate::rows::row::Row;
+use crate::sums::calls::Call;
+use crate::sums::picker::{Begun, Picker, Picks};
+use crate::trace_file::dump::Dump;
+use crate::trace_file::functions::Function;
+
+/// Items that are walked before an error of the writer of rows is looked at.
+const PIECE: u64 = 256;
+
+/// Which rows a table has. The default has all.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// Times and threads: which records count. A span or call belongs to the time of its end.
+    pub records: Filter,
+    /// `records`, with names, levels and conditions; `None`: there are none.
+    pub conditions: Option<Filter>,
+}
+
+/// What a walk over all rows says at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowsEnd {
+    /// Rows that were given.
+    pub rows: u64,
+    /// Spans and calls that began and did not end in what was chosen. They have no row.
+    pub open: u64,
+    /// Events that were lost, and that no row counts as lost before it: there was no later row.
+    pub lost_after: u64,
+}
+
+impl Dump {
+    /// Gives each row that is chosen to `to`, in the order of the ends of spans and calls.
+    ///
+    /// The memory is that of the open spans and calls, and of a page for each thread. A dump of
+    /// [`crate::DumpBuilder::bare`] has all that is needed.
+    ///
+    /// # Errors
+    /// The first error of `to`; what comes after it is not given.
+    pub fn each_row<'d, E>(
+        &'d self,
+        chosen: Chosen,
+        to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
+    ) -> Result<RowsEnd, E> {
+        let filters = (chosen.records.clone(), chosen.conditions);
+        let mut picker = Picker::new(filters, Some(SpanPairs::new(self)), None, false);
+        let mut rows = Rows {
+            to,
+            failed: None,
+            records: chosen.records,
+            near: NearStart::default(),
+            lost: HashMap::new(),
+            end: RowsEnd::default(),
+        };
+        let mut events = self.events_bare();
+        while events.each(PIECE, |item| picker.take(&item, &mut rows)) > 0 && rows.failed.is_none()
+        {
+        }
+        if let Some(error) = rows.failed {
+            return Err(error);
+        }
+        let mut end = rows.end;
+        end.lost_after = rows.lost.values().sum();
+        end.open = open(self, &picker);
+        Ok(end)
+    }
+}
+
+/// Spans and calls that began and did not end.
+fn open(dump: &Dump, picker: &Picker<'_>) -> u64 {
+    let filter = &picker.filter;
+    let calls = picker.calls.open();
+    let calls = calls.filter(|call| filter.passes_cut_call(call.target(), &call.function.name));
+    let mut open = calls.count() as u64;
+    if let Some(pairs) = &picker.pairs {
+        let mut cut = pairs.cut(dump);
+        cut.retain(|of_type| filter.passes_cut(of_type.ty));
+        open += cut.iter().map(|of_type| of_type.no_end).sum::<u64>();
+        open += pairs.left_out();
+    }
+    let threads = dump.open_spans();
+    let spans = threads.iter().flat_map(|thread| &thread.spans);
+    let native = spans.filter(|span| span.ty.kind() == "span");
+    open + native
+        .filter(|span| filter.passes_cut(Some(span.ty)))
+        .count() as u64
+}
+
+/// Makes rows of what is picked.
+struct Rows<F, E> {
+    to: F,
+    failed: Option<E>,
+    records: Filter,
+    near: NearStart,
+    /// Losses since the last row, by number of session and slot; `None`: of the session as a whole.
+    lost: HashMap<(usize, Option<u32>), u64>,
+    end: RowsEnd,
+}
+
+impl<F, E> Rows<F, E> {
+    fn give<'d>(&mut self, mut row: Row<'_, 'd>)
+    where
+        F: FnMut(&Row<'_, 'd>) -> Result<(), E>,
+    {
+        if self.failed.is_some() {
+            return;
+        }
+        if !self.lost.is_empty() {
+            let (session, slot) = (row.record.session.number, row.record.slot().0);
+            let of_thread = self.lost.remove(&(session, Some(slot)));
+            let of_session = self.lost.remove(&(session, None));
+            let lost = of_thread.into_iter().chain(of_session);
+            row.lost_before = lost.fold(0, u64::saturating_add);
+        }
+        self.end.rows += 1;
+        self.failed = (self.to)(&row).err();
+    }
+}
+
+impl<'d, E, F: FnMut(&Row<'_, 'd>) -> Result<(), E>> Picks<'d> for Rows<F, E> {
+    fn event(&mut self, event: &Event<'d>) {
+        let start = event.start(&mut self.near);
+        self.give(Row::of_event(event, start));
+    }
+
+    fn span(&mut self, span: Span<'d>) {
+        let when = self.records.when(span.start_ns, span.start_wall_ns());
+        self.give(Row::of_span(&span, when == When::Before));
+    }
+
+    fn end(&mut self, end: &Event<'d>) {
+        self.give(Row::of_end(end));
+    }
+
+    fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
+        self.give(Row::of_call(call, end));
+    }
+
+    fn entry(&mut self, entry: &Event<'d>, function: &'d Function, begun: Begun) {
+        self.give(Row::of_entry(entry, function, begun.depth));
+    }
+
+    fn lost(&mut self, lost: &Lost<'d>) {
+        let slot = lost.page.map(|page| page.header.slot);
+        let count = self.lost.entry((lost.session.number, slot)).or_default();
+        *count = count.saturating_add(lost.loss.count);
+    }
+}

@@ -1,0 +1,226 @@
+//! Trace files and stores read into one dump: of a store, only the segments that may hold what is
+//! looked for.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringmark_format::Uuid;
+
+use super::files::{ID_FILE, SegmentName, dumps_below, host, parse_stored, service_directory};
+use super::index_file::load_index;
+use crate::blocks::damage::{Damage, Fault};
+use crate::events::filter::Filter;
+use crate::trace_file::choice::SessionChoice;
+use crate::trace_file::dump::{Dump, DumpBuilder};
+
+/// Why nothing could be read: a text with the path, what was found and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+/// An input that was opened.
+pub enum Opened {
+    /// It can be read once only: a pipe, or standard input. Its name for messages comes with it.
+    Stream(String, Box<dyn io::Read>),
+    /// A file, which pages are read from again when they are needed.
+    File(PathBuf, fs::File),
+}
+
+impl Opened {
+    fn read_into(self, builder: &mut DumpBuilder) -> Result<(), Damage> {
+        match self {
+            Self::Stream(name, input) => builder.read(&name, input),
+            Self::File(path, file) => builder.read_file(&path, file),
+        }
+    }
+}
+
+/// Reads trace files, and the segments of stores, together: those whose names, directories and indexes
+/// do not rule out that something in them is chosen and passes the filter. `open` opens what is no
+/// directory.
+///
+/// # Errors
+/// Those of `open`; a directory that is no store; nothing that can be read.
+pub fn read<E: From<Unreadable>>(
+    mut builder: DumpBuilder,
+    files: &[PathBuf],
+    (filter, choice): (&Filter, &SessionChoice),
+    open: impl Fn(&Path) -> Result<Opened, E>,
+) -> Result<Dump, E> {
+    let mut all = Segments::default();
+    builder.choose(choice.clone());
+    for file in &expanded(files)? {
+        let File { path, is_segment } = file;
+        let named = parse_stored(path).filter(|_| *is_segment);
+        if let (Some(host), Some(named)) = (file.host(), named) {
+            if !choice.host_passes(host.as_bytes()) {
+                all.passed_over = true;
+                continue;
+            }
+            builder.name_host(named.session, host.as_bytes());
+        }
+        let service = file.service();
+        if service.is_some_and(|name| !choice.service_directory_may_pass(name)) {
+            all.passed_over = true;
+            continue;
+        }
+        if filter.has_time()
+            && let Some(index) = load_index(path)
+            && !index.may_pass(filter)
+        {
+            let bytes = index.about.segment_bytes;
+            builder.leave_out(index.session, &index.slots, bytes);
+            all.oldest.there(named);
+            continue;
+        }
+        // One that is just being begun holds nothing yet.
+        if *is_segment && fs::metadata(path).is_ok_and(|about| about.len() == 0) {
+            continue;
+        }
+        let input = match is_segment {
+            true => match all.open(path) {
+                Some(opened) => {
+                    all.oldest.there(named);
+                    opened
+                }
+                None => continue,
+            },
+            false => open(path)?,
+        };
+        if let Err(damage) = input.read_into(&mut builder) {
+            if !is_segment {
+                return Err(Unreadable(damage.to_string()).into());
+            }
+            // The rest of a store is shown, and this is told as damage.
+            all.refused = Some(damage.to_string());
+        }
+    }
+    all.oldest.shorten(&mut builder);
+    Ok(all.finish(builder.finish())?)
+}
+
+/// The oldest segment of each session that is there.
+#[derive(Default)]
+struct OldestSegments(HashMap<Uuid, u32>);
+
+impl OldestSegments {
+    /// Takes note of a segment that is there.
+    fn there(&mut self, segment: Option<SegmentName>) {
+        if let Some(SegmentName { session, number }) = segment {
+            let oldest = self.0.entry(session).or_insert(number);
+            *oldest = number.min(*oldest);
+        }
+    }
+
+    /// Tells of the sessions whose first segment is not there: it was removed from the store.
+    fn shorten(&self, builder: &mut DumpBuilder) {
+        let shortened = self.0.iter().filter(|(_, oldest)| **oldest > 0);
+        shortened.for_each(|(session, _)| builder.shorten(*session));
+    }
+}
+
+/// Segments of a store that could not be read.
+#[derive(Default)]
+struct Segments {
+    /// Number of those that retention removed after the directory was read.
+    removed: u64,
+    /// Those that cannot be opened.
+    unopened: Vec<Damage>,
+    /// Why the last of them could not be used.
+    refused: Option<String>,
+    oldest: OldestSegments,
+    /// Some belong to hosts or services that are not wanted.
+    passed_over: bool,
+}
+
+impl Segments {
+    /// Opens a segment; `None` if that fails.
+    fn open(&mut self, path: &Path) -> Option<Opened> {
+        let name = path.display().to_string();
+        match fs::File::open(path) {
+            Ok(file) => return Some(Opened::File(path.to_owned(), file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.removed += 1,
+            Err(error) => {
+                let damage = Damage {
+                    source: name.into(),
+                    block: 0,
+                    offset: 0,
+                    page: None,
+                    fault: Fault::Io(error.to_string()),
+                };
+                self.refused = Some(damage.to_string());
+                self.unopened.push(damage);
+            }
+        }
+        None
+    }
+
+    /// The dump with what is known of the segments that could not be read.
+    fn finish(self, mut dump: Dump) -> Result<Dump, Unreadable> {
+        if dump.blocks == 0 && dump.left_out_bytes == 0 && !self.passed_over {
+            let removed = || format!("{}, nothing was read", removed_text(self.removed));
+            let why = (self.removed > 0).then(removed);
+            if let Some(why) = self.refused.or(why) {
+                return Err(Unreadable(why));
+            }
+        }
+        dump.damage.extend(self.unopened);
+        dump.removed_segments = self.removed;
+        Ok(dump)
+    }
+}
+
+/// Text about segments that were removed.
+#[must_use]
+pub fn removed_text(segments: u64) -> String {
+    let plural = if segments == 1 { "" } else { "s" };
+    format!("{segments} segment{plural} removed by the collector while the store was read")
+}
+
+/// A file to read.
+struct File {
+    path: PathBuf,
+    /// It was found in a store, not named by the caller.
+    is_segment: bool,
+}
+
+impl File {
+    /// Name of its host in the store that it was found in.
+    fn host(&self) -> Option<&str> {
+        host(&self.path).filter(|_| self.is_segment)
+    }
+
+    /// Name of the directory of its service, likewise.
+    fn service(&self) -> Option<&str> {
+        service_directory(&self.path).filter(|_| self.is_segment)
+    }
+}
+
+/// The files to read: for a store's directory, the trace files below it.
+fn expanded(files: &[PathBuf]) -> Result<Vec<File>, Unreadable> {
+    let mut all = Vec::new();
+    for path in files {
+        if !path.is_dir() {
+            let (path, is_segment) = (path.clone(), false);
+            all.push(File { path, is_segment });
+            continue;
+        }
+        let unreadable = |what: String| Unreadable(format!("{}: {what}", path.display()));
+        let found = dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
+        if found.is_empty() {
+            let what = match path.join(ID_FILE).is_file() {
+                true => "is a store in which nothing is yet, expected one with trace files",
+                false => "is a directory without trace files, expected a trace file or a store",
+            };
+            return Err(unreadable(what.to_owned()));
+        }
+        let segment = |path| File {
+            path,
+            is_segment: true,
+        };
+        all.extend(found.into_iter().map(segment));
+    }
+    Ok(all)
+}
