@@ -55,10 +55,19 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Groups of rows with the most time, the longest sum first
+    #[command(after_help = "\
+Example:
+  ringmark scan top --by path run.rmk --name 'index.*'")]
     Top(ByArgs),
     /// How many rows took how long, in a histogram for each group
+    #[command(after_help = "\
+Example:
+  ringmark scan hist --by service /var/lib/ringmark --name request")]
     Hist(ByArgs),
     /// Count, sum, min, max, P50, P90 and P99 of each group, the greatest P99 first
+    #[command(after_help = "\
+Example:
+  ringmark scan p99 --by host,name run.rmk --where 'took>1ms'")]
     P99(ByArgs),
 }
 
