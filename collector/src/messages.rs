@@ -4,7 +4,8 @@ use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::codec::write;
 use ringmark_format::stream::{
-    Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome, kind,
+    AGAIN, Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR,
+    UNKNOWN, Welcome, kind,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -37,17 +38,18 @@ pub(crate) fn pong(content: &[u8]) -> Option<Pong> {
     Pong::read_from_prefix(content).ok().map(|(pong, _)| pong)
 }
 
-/// WELCOME: greets a streamer and gives its first credit, a position in bytes.
-pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64) -> Vec<u8> {
+/// WELCOME: greets a streamer and gives its first credit, a position in bytes. `attributes` say more.
+pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64, attributes: &[u8]) -> Vec<u8> {
     let welcome = Welcome {
         version_major: STREAM_MAJOR,
         version_minor: STREAM_MINOR,
-        attributes_bytes: 0,
+        attributes_bytes: attributes.len() as u32,
         collector: store,
         real_ns,
         credit,
     };
-    message(kind::WELCOME, Uuid([0; 16]), welcome.as_bytes())
+    let content = [welcome.as_bytes(), attributes].concat();
+    message(kind::WELCOME, Uuid([0; 16]), &content)
 }
 
 /// REFUSED, of the whole connection.
@@ -67,13 +69,16 @@ pub(crate) fn resume(session: Uuid, known: &KnownSession) -> Vec<u8> {
     let resume = Resume {
         schema_bytes: known.schema_bytes,
         slots: known.slots.len() as u32,
-        reserved: 0,
+        flags: if known.is_unknown() { UNKNOWN } else { 0 },
     };
     let mut content = resume.as_bytes().to_vec();
     for position in &known.slots {
         let slot = ResumeSlot {
             slot: position.slot,
-            reserved: 0,
+            flags: match known.again.contains(&position.slot) {
+                true => AGAIN,
+                false => 0,
+            },
             next_page: position.next_page,
         };
         content.extend_from_slice(slot.as_bytes());

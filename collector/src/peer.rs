@@ -12,10 +12,10 @@ mod acks;
 mod connection;
 mod proof;
 mod sessions;
+mod terms;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
@@ -37,9 +37,8 @@ use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
 use proof::Guesser;
 use sessions::{Sessions, is_stored};
-
-/// How long a sync waits for more bytes: one sync for many blocks costs as much as for one.
-const ACK_AFTER: Duration = Duration::from_millis(1);
+use terms::ACK_AFTER;
+pub(crate) use terms::DRAIN_WITHIN;
 
 /// A place among the connections.
 struct Admission {
@@ -178,7 +177,9 @@ impl Peer {
         self.host = proof::prove(&self.proof, &rules, &hello, guesser)?;
         self.admit()?;
         let credit = self.acks.give_credit(*self.room.borrow_and_update());
-        let welcome = messages::welcome(self.context.store.id(), now_ns(), credit);
+        let store = &self.context.store;
+        let attributes = terms::attributes(store.sync());
+        let welcome = messages::welcome(store.id(), now_ns(), credit, &attributes);
         self.connection.say(&welcome).await
     }
 

@@ -19,7 +19,7 @@ use crate::listen::{Accepted, Listener};
 use crate::metrics::MetricsServer;
 use crate::notice::{Doing, Notice, Origin};
 use crate::options::CollectorOptions;
-use crate::peer::{Peer, Served, Visit};
+use crate::peer::{DRAIN_WITHIN, Peer, Served, Visit};
 use crate::reason::Reason;
 use crate::settings::{CollectorSettings, SharedCredentials};
 use crate::store::{Store, StoreError, StoreOptions, upkeep};
@@ -36,8 +36,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_AT_EXPIRY_EVERY: Duration = Duration::from_secs(60);
 /// Least memory for large blocks, in bytes: two of the largest fit.
 const MEMORY_MIN: usize = 16 << 20;
-/// How long connections may take to say BYE after DRAIN.
-const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 /// For this number of connections that may be there, one more may be there without proof.
 const UNPROVED_PART: usize = 4;
 /// Least number of connections that may be there without proof.

@@ -95,6 +95,8 @@ pub use trace_file::functions::{Function, FunctionUse, Functions, Module, Tracer
 pub use trace_file::loss::{Loss, Why};
 #[cfg(feature = "bytemuck")]
 pub use trace_file::plain::CastError;
+#[doc(hidden)]
+pub use trace_file::progress::{AbsentPages, AbsentPart, HostProgress};
 pub use trace_file::schema::{EventType, Origin, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
 pub use trace_file::time::SessionClock;

@@ -79,6 +79,14 @@ pub mod tag {
 
     /// Stream: the token by which a collector recognizes its streamers.
     pub const TOKEN: u16 = 96;
+    /// Stream: most bytes that a collector lets be under way, u64.
+    pub const WINDOW: u16 = 97;
+    /// Stream: within how long a block is acknowledged as a rule, in ms, u32.
+    pub const ACK_WITHIN: u16 = 98;
+    /// Stream: within how long everything is acknowledged at the end, in ms, u32.
+    pub const END_WITHIN: u16 = 99;
+    /// Stream: what an acknowledgement says, u32: see [`crate::stream::ack_level`].
+    pub const ACK_LEVEL: u16 = 100;
 }
 
 /// Appends one attribute to `out`: header, value, and zeros up to a multiple of 8.
@@ -107,6 +115,12 @@ impl<'a> Attribute<'a> {
     #[must_use]
     pub fn as_u32(&self) -> Option<u32> {
         self.value.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    /// The value as a little-endian u64; `None`: it is not 8 bytes long.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        self.value.try_into().ok().map(u64::from_le_bytes)
     }
 }
 

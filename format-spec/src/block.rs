@@ -30,6 +30,8 @@ pub mod kind {
     pub const ENDING: u16 = 9;
     /// The spans that a thread had open when its session was copied.
     pub const OPEN_SPANS: u16 = 10;
+    /// How far the host has come with sending the session.
+    pub const PROGRESS: u16 = 11;
 }
 
 /// How a block's content is stored.

@@ -9,16 +9,19 @@ use crate::layout::StructLayout;
 use crate::mailbox::MailboxHeader;
 use crate::open_span::{Frame, OpenSpans, StackHeader};
 use crate::page::PageHeader;
+use crate::progress::{GoneRange, Progress, ProgressSlot};
 use crate::removals::{Removals, Removed};
 use crate::schema::{EntryHeader, EventEntry, FieldEntry};
 use crate::session::{Extent, SessionHeader, SessionState};
 use crate::slot::Slot;
 use crate::store::{Index, IndexSlot, StoreId};
-use crate::stream::{Ack, Hello, HostClock, Ping, Pong, Refused, Resume, ResumeSlot, Welcome};
+use crate::stream::{
+    Ack, Hello, HostClock, HostClockSource, Ping, Pong, Refused, Resume, ResumeSlot, Welcome,
+};
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 36] {
+pub fn layout_table() -> [StructLayout; 40] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -43,6 +46,10 @@ pub fn layout_table() -> [StructLayout; 36] {
         CountersHeader::LAYOUT,
         SlotCounters::LAYOUT,
         HostClock::LAYOUT,
+        HostClockSource::LAYOUT,
+        Progress::LAYOUT,
+        ProgressSlot::LAYOUT,
+        GoneRange::LAYOUT,
         Hello::LAYOUT,
         Welcome::LAYOUT,
         Refused::LAYOUT,

@@ -35,6 +35,7 @@ pub mod mailbox;
 pub mod open_span;
 pub mod page;
 pub mod panics;
+pub mod progress;
 pub mod record;
 pub mod removals;
 pub mod schema;

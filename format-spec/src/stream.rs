@@ -41,14 +41,28 @@ pub mod refusal {
     pub const BUSY: u32 = 6;
 }
 
+/// What ACK says of the bytes that it acknowledges, in the attribute ACK_LEVEL of WELCOME.
+pub mod ack_level {
+    /// They are in the page cache of the collector's machine: they survive the collector's death.
+    pub const CACHE: u32 = 1;
+    /// They are on a disk of the collector's machine: they survive a loss of power.
+    pub const DISK: u32 = 2;
+    /// They are in an object store: they survive the collector's machine.
+    pub const OBJECT: u32 = 3;
+}
+
 /// Major version of the protocol.
 pub const STREAM_MAJOR: u16 = 1;
 /// Minor version of the protocol.
-pub const STREAM_MINOR: u16 = 0;
+pub const STREAM_MINOR: u16 = 1;
 /// Longest time between two blocks of a collector, in ms: it sends a PING where it has no other.
 pub const PING_EVERY_MS: u32 = 2000;
 /// After this long without a block, in ms, the other side is taken for gone.
 pub const SILENT_MS: u32 = 8000;
+/// Longest time that a streamer waits for its last acknowledgements, in ms.
+pub const END_MAX_MS: u32 = 120_000;
+/// Slowest acknowledgement, in ms, with which a streamer sends pages by reference.
+pub const REFERENCES_WITHIN_MS: u32 = 100;
 /// Bytes of messages unknown to the collector that a streamer may send per PING it has received,
 /// and once before the first.
 pub const UNKNOWN_BYTES: u32 = 128 << 10;
@@ -101,6 +115,14 @@ layout! {
     }
 }
 
+/// Flag of [`Resume::flags`]: the collector has nothing of the session, and names no slot.
+pub const UNKNOWN: u32 = 1;
+/// Flag of [`Resume::flags`]: schema that any collector of this store acknowledged is there.
+pub const SCHEMA_ACKED: u32 = 2;
+/// Flag of [`ResumeSlot::flags`]: damage may have cost pages from `next_page` on; those that are
+/// still there are wanted again.
+pub const AGAIN: u32 = 1;
+
 layout! {
     /// Start of a RESUME block's content, for the session of the block: what is durable of it.
     pub struct Resume: 16 {
@@ -108,8 +130,8 @@ layout! {
         0 schema_bytes: u64,
         /// [`ResumeSlot`]s that follow.
         8 slots: u32,
-        /// Zero.
-        12 reserved: u32,
+        /// See [`UNKNOWN`] and [`SCHEMA_ACKED`].
+        12 flags: u32,
     }
 }
 
@@ -118,8 +140,8 @@ layout! {
     pub struct ResumeSlot: 16 {
         /// Index in the ring directory.
         0 slot: u32,
-        /// Zero.
-        4 reserved: u32,
+        /// See [`AGAIN`].
+        4 flags: u32,
         /// Sealed pages before this one are durable, or will never be sent.
         8 next_page: u64,
     }
@@ -172,5 +194,15 @@ layout! {
         16 error_ns: u64,
         /// `CLOCK_MONOTONIC` of the host at that moment, ns; 0: not known.
         24 mono_ns: u64,
+    }
+}
+
+layout! {
+    /// Which collector measured a HOST_CLOCK, after [`HostClock`]; earlier collectors do not say it.
+    pub struct HostClockSource: 24 {
+        /// Identity of the store whose collector measured.
+        0 collector: [u8; 16],
+        /// Bound of the error of that collector's own clock, ns; 0: not known.
+        16 error_ns: u64,
     }
 }

@@ -12,8 +12,8 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, ending, function, layout_table, mailbox, open_span, page, record,
-    removals, store, stream,
+    block, clock, counters, ending, function, layout_table, mailbox, open_span, page, progress,
+    record, removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -142,6 +142,7 @@ fn source_constants() -> Tables {
         "attribute",
         "block",
         "ending",
+        "progress",
         "removals",
         "schema",
         "session",
@@ -176,12 +177,14 @@ fn constants_of_modules_are_those_of_the_source() {
         "block::codec",
         "block::kind",
         "ending::how",
+        "progress::cause",
         "record",
         "removals::removal",
         "schema::entry_kind",
         "schema::semantic",
         "session::phase",
         "slot::state",
+        "stream::ack_level",
         "stream::kind",
         "stream::refusal",
     ];
@@ -278,6 +281,13 @@ fn other_singles() -> Vec<Row> {
         single("stream::UNKNOWN_BYTES", stream::UNKNOWN_BYTES),
         single("stream::SILENT_MS", stream::SILENT_MS),
         single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
+        single("stream::UNKNOWN", stream::UNKNOWN),
+        single("stream::SCHEMA_ACKED", stream::SCHEMA_ACKED),
+        single("stream::AGAIN", stream::AGAIN),
+        single("stream::END_MAX_MS", stream::END_MAX_MS),
+        single("stream::REFERENCES_WITHIN_MS", stream::REFERENCES_WITHIN_MS),
+        single("progress::ALL_SENT", progress::ALL_SENT),
+        single("progress::SILENT_FOR_MS", progress::SILENT_FOR_MS),
         magic("store::STORE_MAGIC", &store::STORE_MAGIC),
         single("store::STORE_VERSION", store::STORE_VERSION),
         single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),

@@ -71,11 +71,11 @@ fn from_collector() -> Vec<(&'static str, Vec<u8>)> {
     let resume = Resume {
         schema_bytes: 640,
         slots: 2,
-        reserved: 0,
+        flags: 0,
     };
     let slot = |slot, next_page| ResumeSlot {
         slot,
-        reserved: 0,
+        flags: 0,
         next_page,
     };
     let slots = [slot(0, 17), slot(3, 1 << 40)];

@@ -10,11 +10,11 @@ use std::path::Path;
 ///
 /// # Errors
 /// The new file cannot be made, written or renamed.
-pub fn replace(path: &Path, new: &str, text: &str) -> io::Result<()> {
+pub fn replace(path: &Path, new: &str, content: impl AsRef<[u8]>) -> io::Result<()> {
     let new = path.with_extension(new);
     let _ = fs::remove_file(&new);
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o644);
-    options.open(&new)?.write_all(text.as_bytes())?;
+    options.open(&new)?.write_all(content.as_ref())?;
     fs::rename(&new, path)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -149,6 +149,24 @@ impl Proxy {
         let wake = Box::new(move || drop(UnixStream::connect(&path)));
         let accept = move || Ok((listener.accept()?.0, UnixStream::connect(&to)));
         Self::run(0, wake, accept, plan)
+    }
+
+    /// Listens at `path` and passes one connection after the other on to the next of `to`.
+    ///
+    /// # Panics
+    /// When it cannot listen.
+    #[must_use]
+    pub fn in_turn(path: &Path, to: &[PathBuf]) -> Self {
+        let listener = UnixListener::bind(path).expect("a socket");
+        let (path, to) = (path.to_owned(), to.to_vec());
+        let wake = Box::new(move || drop(UnixStream::connect(&path)));
+        let turn = AtomicU64::new(0);
+        let accept = move || {
+            let (near, _) = listener.accept()?;
+            let turn = turn.fetch_add(1, Relaxed) as usize;
+            Ok((near, UnixStream::connect(&to[turn % to.len()])))
+        };
+        Self::run(0, wake, accept, |_| Fault::NONE)
     }
 
     /// Listens at a port of its own and passes on to `to`, `HOST:PORT`.

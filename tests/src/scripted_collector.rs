@@ -95,20 +95,44 @@ impl ScriptedCollector {
         taking
     }
 
-    /// The same, welcomed with so much credit.
+    /// The same, welcomed with so much credit by a collector of version 1.0.
     ///
     /// # Panics
     /// As [`ScriptedCollector::accept`].
     #[must_use]
     pub fn welcome(&self, credit: u64) -> ScriptedConnection {
-        let mut taking = self.accept();
-        (taking.credit, taking.welcomed) = (credit, true);
         let welcome = Welcome {
-            version_major: STREAM_MAJOR,
             credit,
             ..Welcome::new_zeroed()
         };
-        taking.say(stream::kind::WELCOME, Uuid([0; 16]), welcome.as_bytes());
+        self.welcome_as(welcome, &[])
+    }
+
+    /// The same, by a collector of version 1.1 with this store and these attributes.
+    ///
+    /// # Panics
+    /// As [`ScriptedCollector::accept`].
+    #[must_use]
+    pub fn welcome_to(&self, store: u8, credit: u64, attributes: &[u8]) -> ScriptedConnection {
+        let welcome = Welcome {
+            version_minor: 1,
+            collector: [store; 16],
+            credit,
+            ..Welcome::new_zeroed()
+        };
+        self.welcome_as(welcome, attributes)
+    }
+
+    fn welcome_as(&self, welcome: Welcome, attributes: &[u8]) -> ScriptedConnection {
+        let mut taking = self.accept();
+        (taking.credit, taking.welcomed) = (welcome.credit, true);
+        let welcome = Welcome {
+            version_major: STREAM_MAJOR,
+            attributes_bytes: attributes.len() as u32,
+            ..welcome
+        };
+        let content = [welcome.as_bytes(), attributes].concat();
+        taking.say(stream::kind::WELCOME, Uuid([0; 16]), &content);
         taking
     }
 }
@@ -128,18 +152,52 @@ impl ScriptedConnection {
     /// # Panics
     /// When something else is said.
     pub fn resume(&mut self, schema_bytes: u64, slots: &[(u32, u64)]) {
+        self.resume_as(0, schema_bytes, slots);
+    }
+
+    /// Hears SESSION and says that nothing is known of it.
+    ///
+    /// # Panics
+    /// As [`ScriptedConnection::resume`].
+    pub fn resume_unknown(&mut self) {
+        self.resume_as(stream::UNKNOWN, 0, &[]);
+    }
+
+    /// Hears SESSION and says that damage may have cost pages from these on.
+    ///
+    /// # Panics
+    /// As [`ScriptedConnection::resume`].
+    pub fn resume_again(&mut self, schema_bytes: u64, slots: &[(u32, u64)]) {
+        self.answer_session((0, stream::AGAIN), schema_bytes, slots);
+    }
+
+    /// Hears SESSION and answers with these flags.
+    ///
+    /// # Panics
+    /// As [`ScriptedConnection::resume`].
+    pub fn resume_as(&mut self, flags: u32, schema_bytes: u64, slots: &[(u32, u64)]) {
+        self.answer_session((flags, 0), schema_bytes, slots);
+    }
+
+    /// Answers SESSION, with flags of all and of each slot.
+    fn answer_session(
+        &mut self,
+        (flags, of_slots): (u32, u32),
+        schema_bytes: u64,
+        slots: &[(u32, u64)],
+    ) {
         let session = self.hear(SOON).expect("SESSION");
         assert_eq!(session.header.kind, kind::SESSION);
         let resume = Resume {
             schema_bytes,
             slots: slots.len() as u32,
-            reserved: 0,
+            flags,
         };
         let mut content = resume.as_bytes().to_vec();
         for &(slot, next_page) in slots {
             let slot = ResumeSlot {
                 slot,
-                reserved: 0,
+                flags: of_slots,
                 next_page,
             };
             content.extend_from_slice(slot.as_bytes());

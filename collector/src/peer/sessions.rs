@@ -33,6 +33,7 @@ pub(super) fn is_stored(kind: u16) -> bool {
             | kind::INDEX
             | kind::ENDING
             | kind::OPEN_SPANS
+            | kind::PROGRESS
     )
 }
 

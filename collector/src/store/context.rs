@@ -25,6 +25,8 @@ const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// What all sessions of a store share.
 #[derive(Debug)]
 pub(super) struct StoreContext {
+    /// Identity of the store.
+    pub(super) id: [u8; 16],
     /// What it was opened with; what is kept may have changed since.
     pub(super) options: StoreOptions,
     /// What is kept now.

@@ -32,4 +32,14 @@ pub struct KnownSession {
     /// For each slot, the page after its last stored one, or the first page that damage may have
     /// destroyed.
     pub slots: Vec<SlotPosition>,
+    /// Slots of which damage may have destroyed pages: those that are still there are wanted again.
+    pub again: Vec<u32>,
+}
+
+impl KnownSession {
+    /// Whether nothing is stored that a streamer could go on after.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.slots.is_empty() && self.schema_bytes == 0
+    }
 }

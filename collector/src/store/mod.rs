@@ -41,6 +41,8 @@ mod store_directory;
 mod turns;
 mod unsynced;
 pub mod upkeep;
+#[cfg(test)]
+mod virtual_time;
 
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};

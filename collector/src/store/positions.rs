@@ -38,6 +38,8 @@ pub(super) struct Positions {
     /// Pages before `next` that damage may have destroyed: from the first of a hole to the page
     /// after its last. A streamer that still has them sends them before anything new.
     holes: BTreeMap<u64, u64>,
+    /// The page with which the present connection began: what is between is in another store.
+    begun_at: u64,
 }
 
 impl Positions {
@@ -50,6 +52,16 @@ impl Positions {
     /// The page after the last one that is stored.
     pub(super) fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Notes the page with which a connection begins.
+    pub(super) fn begin_at(&mut self, page: u64) {
+        self.begun_at = page;
+    }
+
+    /// Pages between the last one that is stored and this one that nobody has, as far as known here.
+    pub(super) fn skipped_before(&self, page: u64) -> u64 {
+        page.saturating_sub(self.next.max(self.begun_at))
     }
 
     /// Whether a real ring can have come to this page.
@@ -143,6 +155,20 @@ mod tests {
         assert_eq!(positions.resume(), 7, "no ring comes there");
         positions.have(7 + STEP_MAX);
         assert_eq!(positions.resume(), 8 + STEP_MAX);
+    }
+
+    #[test]
+    fn pages_that_another_store_has_are_not_skipped() {
+        let mut positions = Positions::default();
+        positions.have(4);
+        assert_eq!(positions.skipped_before(9), 4);
+        positions.begin_at(7);
+        assert_eq!(positions.skipped_before(9), 2);
+        positions.have(9);
+        assert_eq!(
+            (positions.skipped_before(10), positions.skipped_before(0)),
+            (0, 0)
+        );
     }
 
     #[test]

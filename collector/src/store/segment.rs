@@ -9,7 +9,7 @@ use std::time::Instant;
 use ringmark_decoder::store::index_of;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
-use ringmark_format::stream::HostClock;
+use ringmark_format::stream::{HostClock, HostClockSource};
 use ringmark_format::{Uuid, align8};
 use zerocopy::IntoBytes;
 
@@ -192,13 +192,19 @@ impl ClosedSegment {
     }
 }
 
+/// The content of HOST_CLOCK, measured by the collector of this store. How wrong its own clock is,
+/// it does not know.
+pub(super) fn clock_content(clock: &HostClock, collector: [u8; 16]) -> Vec<u8> {
+    let error_ns = 0;
+    let source = HostClockSource {
+        collector,
+        error_ns,
+    };
+    [clock.as_bytes(), source.as_bytes()].concat()
+}
+
 /// What every segment begins with, so that each can be read alone: SESSION, all schema, the clock.
-pub(super) fn preamble(
-    uuid: Uuid,
-    content: &[u8],
-    schema: &[u8],
-    clock: Option<&HostClock>,
-) -> Vec<u8> {
+pub(super) fn preamble(uuid: Uuid, content: &[u8], schema: &[u8], clock: Option<&[u8]>) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
     let mut blocks = Vec::with_capacity(BlockHeader::BYTES + align8(content.len()));
     // Content and schema came in blocks, so they fit into blocks.
@@ -208,7 +214,7 @@ pub(super) fn preamble(
     }
     if let Some(clock) = clock {
         let header = write::header(kind::HOST_CLOCK, uuid);
-        let _ = write::block(&mut blocks, header, clock.as_bytes());
+        let _ = write::block(&mut blocks, header, clock);
     }
     blocks
 }

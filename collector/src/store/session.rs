@@ -9,14 +9,13 @@ use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
 use ringmark_format::stream::HostClock;
-use zerocopy::IntoBytes;
 
 use super::context::StoreContext;
 use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
 use super::losses::Losses;
 use super::positions::{Before, PagePlace};
-use super::segment::preamble;
+use super::segment::{clock_content, preamble};
 use super::segments::Segments;
 use super::session_contents::SessionContents;
 use crate::figures::Figures;
@@ -133,6 +132,11 @@ impl StoredSession {
                 self.losses.add_counters(content);
                 Ok(true)
             }
+            kind::PROGRESS => {
+                self.append(block)?;
+                self.contents.take_progress(content);
+                Ok(true)
+            }
             kind::ENDING | kind::OPEN_SPANS => self.append(block).map(|()| true),
             // Clocks are measured here, indexes made here; a streamer's own are not stored.
             _ => Ok(false),
@@ -192,7 +196,8 @@ impl StoredSession {
         }
         let mut block = Vec::new();
         let header = write::header(kind::HOST_CLOCK, self.uuid);
-        if write::block(&mut block, header, clock.as_bytes()).is_ok() {
+        let content = clock_content(&clock, self.context.id);
+        if write::block(&mut block, header, &content).is_ok() {
             self.append(&block)?;
             self.clocks.stored(clock);
         }
@@ -200,9 +205,16 @@ impl StoredSession {
     }
 
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
-        let (contents, clock) = (&self.contents, self.clocks.last());
+        let clock = self.clocks.last();
+        let clock = clock.map(|clock| clock_content(clock, self.context.id));
+        let contents = &self.contents;
         let appended = self.segments.append(block, || {
-            preamble(self.uuid, contents.session(), contents.schema(), clock)
+            preamble(
+                self.uuid,
+                contents.session(),
+                contents.schema(),
+                clock.as_deref(),
+            )
         });
         appended.map_err(|error| self.context.failed(error))
     }

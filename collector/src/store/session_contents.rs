@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, PageState};
 use ringmark_format::page::PageHeader;
+use ringmark_format::progress::{Progress, ProgressSlot};
 use ringmark_format::store::IndexSlot;
 use ringmark_reader::SlotPosition;
 use zerocopy::FromBytes;
@@ -79,9 +80,11 @@ impl SessionContents {
             slot,
             next_page: positions.resume(),
         };
+        let again = self.slots.iter().filter(|(_, there)| there.holes() > 0);
         KnownSession {
             schema_bytes: self.schema.len() as u64,
             slots: self.slots.iter().map(position).collect(),
+            again: again.map(|(&slot, _)| slot).collect(),
         }
     }
 
@@ -209,7 +212,24 @@ impl SessionContents {
     pub(super) fn skipped_before(&self, header: &BlockHeader, slot: u32) -> u64 {
         let is_open = PageState::of_flags(header.flags) == PageState::Open;
         let before = self.slots.get(&slot).filter(|_| !is_open);
-        before.map_or(0, |before| header.page_number.saturating_sub(before.next()))
+        before.map_or(0, |before| before.skipped_before(header.page_number))
+    }
+
+    /// Takes what a PROGRESS block says about pages that this collector will not get: another one
+    /// has them. A slot without pages here needs none of it.
+    pub(super) fn take_progress(&mut self, content: &[u8]) {
+        let Ok((progress, mut rest)) = Progress::read_from_prefix(content) else {
+            return;
+        };
+        for _ in 0..progress.slots {
+            let Ok((slot, after)) = ProgressSlot::read_from_prefix(rest) else {
+                return;
+            };
+            if let Some(positions) = self.slots.get_mut(&slot.slot) {
+                positions.begin_at(slot.start);
+            }
+            rest = after;
+        }
     }
 
     /// Notes that a page is stored. An open page does not count: it will come again, sealed.

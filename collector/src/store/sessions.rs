@@ -72,6 +72,7 @@ impl Store {
         let keep_bytes = retention.bytes.unwrap_or(u64::MAX);
         Ok(Self {
             context: Arc::new(StoreContext {
+                id: identity.id,
                 options,
                 retention: Mutex::new(retention),
                 keep_bytes: AtomicU64::new(keep_bytes),

@@ -45,6 +45,8 @@ impl Verification {
             unsigned(number, &mut out);
         }
         for (name, n) in [
+            ("late", self.late),
+            ("unknown", self.unknown),
             ("left_out", self.left_out),
             ("incomplete_schemas", self.incomplete_schemas),
             ("unknown_blocks", self.unknown_blocks),
@@ -133,6 +135,22 @@ impl Verification {
                 for lost in &self.lost_by_cause {
                     writeln!(lines, "  {}: {}", lost.cause, lost.events)?;
                 }
+            }
+        }
+        for (name, number, why) in [
+            (
+                "late",
+                self.late,
+                "sent, or still to be sent, and not here yet",
+            ),
+            (
+                "unknown",
+                self.unknown,
+                "not here, and their hosts have been silent since",
+            ),
+        ] {
+            if number > 0 {
+                writeln!(lines, "{name}: {number}: {why}")?;
             }
         }
         if self.left_out > 0 {

@@ -50,8 +50,8 @@ fn cover(session: &Session) -> Option<Cover<'_>> {
     let (mut overwritten, mut lost) = (0_u64, 0_u64);
     let mut add = |why, count| match why {
         Why::Overwritten => overwritten = overwritten.saturating_add(count),
-        Why::Lost(_) => lost = lost.saturating_add(count),
-        Why::Missing | Why::Removed => {}
+        Why::Lost(_) | Why::Unsent => lost = lost.saturating_add(count),
+        Why::Missing | Why::Removed | Why::Late => {}
     };
     for slot in &session.slots {
         let losses = loss::of_slot(session, slot);
@@ -86,7 +86,7 @@ fn cover(session: &Session) -> Option<Cover<'_>> {
 }
 
 const fn is_gap(why: Why) -> bool {
-    matches!(why, Why::Overwritten | Why::Missing | Why::Removed)
+    !matches!(why, Why::Lost(_))
 }
 
 /// The tick with which a page of the slot begins, or the window in it.

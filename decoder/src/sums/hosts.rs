@@ -1,6 +1,7 @@
 //! What a dump holds of each host.
 
-use crate::sums::verify::Verification;
+use crate::sums::complete;
+use crate::sums::verify::{self, Verification};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss::{self, Loss, Why};
 use crate::trace_file::session::{Session, Slot};
@@ -22,6 +23,13 @@ pub struct HostFigures {
     pub missing: u64,
     /// Events that were removed from the store; see [`Verification::removed`].
     pub removed: u64,
+    /// Events that are not here yet; see [`Verification::late`].
+    pub late: u64,
+    /// The same of sessions whose host has been silent since.
+    pub unknown: u64,
+    /// The moment, ns since 1970, before which nothing is late or unknown. `None`: nothing is, and all
+    /// sessions have ended.
+    pub complete_ns: Option<u64>,
     /// Earliest event, ns since 1970.
     pub first_ns: Option<u64>,
     /// Latest event, ns since 1970.
@@ -43,17 +51,34 @@ impl Dump {
     /// The figures of each host, by name.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostFigures> {
+        self.hosts_at(0)
+    }
+
+    /// As [`Dump::hosts`], at this moment in ns since 1970: what is late of a host that has said
+    /// nothing for long counts as unknown.
+    #[must_use]
+    pub fn hosts_at(&self, now_ns: u64) -> Vec<HostFigures> {
         let mut names: Vec<_> = self.sessions.iter().map(|s| s.host()).collect();
         names.sort_unstable();
         names.dedup();
-        names.into_iter().map(|host| self.of_host(host)).collect()
+        names
+            .into_iter()
+            .map(|host| self.of_host(host, now_ns))
+            .collect()
     }
 
-    fn of_host(&self, host: &[u8]) -> HostFigures {
+    fn of_host(&self, host: &[u8], now_ns: u64) -> HostFigures {
         let mut sum = Verification::default();
         let (mut processes, mut losses_ns) = (Vec::new(), None);
+        let (mut late, mut unknown, mut complete_ns) = (0, 0, None);
         for session in self.sessions.iter().filter(|s| s.host() == host) {
             sum.add_session(session);
+            match verify::is_silent(session, now_ns) {
+                true => unknown += std::mem::take(&mut sum.late),
+                false => late += std::mem::take(&mut sum.late),
+            }
+            let complete = complete::until_ns(session);
+            complete_ns = complete_ns.into_iter().chain(complete).min();
             losses_ns = joined(losses_ns, losses_of(session));
             processes.push(session.process);
         }
@@ -67,6 +92,9 @@ impl Dump {
             overwritten: sum.overwritten,
             missing: sum.missing,
             removed: sum.removed,
+            late,
+            unknown,
+            complete_ns,
             first_ns: sum.first_ns,
             last_ns: sum.last_ns,
             losses_ns,
@@ -122,5 +150,5 @@ fn around(slot: &Slot, place: usize, session: (u64, u64)) -> (u64, u64) {
 
 /// Whether events are gone that were to be here: not those that made way for newer ones.
 const fn is_loss(loss: &Loss) -> bool {
-    matches!(loss.why, Why::Lost(_) | Why::Missing)
+    matches!(loss.why, Why::Lost(_) | Why::Missing | Why::Unsent)
 }

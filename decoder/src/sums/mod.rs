@@ -17,6 +17,7 @@ mod call_walk;
 pub(crate) mod calls;
 mod certain_calls;
 pub(crate) mod changes;
+mod complete;
 pub(crate) mod cover;
 pub(crate) mod durations;
 mod elsewhere;

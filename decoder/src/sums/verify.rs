@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ringmark_format::progress::SILENT_FOR_MS;
+
 use crate::blocks::damage::Damage;
 use crate::sums::endings::SessionEnd;
 use crate::trace_file::dump::Dump;
@@ -19,8 +21,9 @@ pub struct LostByCause {
 
 /// The account of a dump.
 ///
-/// `events + cancelled + uncommitted + reserved + overwritten + missing + removed` are all reservations that
-/// were ever made in it; `lost` events never had one.
+/// `events + cancelled + uncommitted + reserved + overwritten + missing + removed + late + unknown` are all
+/// reservations that were ever made in it. `lost` events never had one, except those that were gone before they
+/// could be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Committed events that are here.
@@ -36,6 +39,10 @@ pub struct Verification {
     /// Events that a collector stored, and that were removed with the oldest segments of their
     /// sessions. Where a ring was overwritten before it was sent, those events are among them.
     pub removed: u64,
+    /// Events that were written and are not here yet: their hosts have not said that they were sent.
+    pub late: u64,
+    /// The same of hosts that have been silent since.
+    pub unknown: u64,
     /// Reservations that were cancelled.
     pub cancelled: u64,
     /// Reservations that were not committed when their page was read.
@@ -91,6 +98,13 @@ impl Dump {
     /// Counts every reservation of the dump by what became of it.
     #[must_use]
     pub fn verify(&self) -> Verification {
+        self.verify_at(0)
+    }
+
+    /// As [`Dump::verify`], at this moment in ns since 1970: what is late of a host that has said
+    /// nothing for long counts as unknown.
+    #[must_use]
+    pub fn verify_at(&self, now_ns: u64) -> Verification {
         let mut sum = Verification {
             sessions: self.sessions.len() as u64,
             repeated: self.repeated,
@@ -102,15 +116,29 @@ impl Dump {
             ..Verification::default()
         };
         let mut all_final = !self.sessions.is_empty();
+        let mut late: u64 = 0;
         for session in &self.sessions {
             all_final &= session.is_final();
             sum.incomplete_schemas += u64::from(session.schema_incomplete());
             sum.add_session(session);
+            let of_session = std::mem::take(&mut sum.late);
+            match is_silent(session, now_ns) {
+                true => sum.unknown = sum.unknown.saturating_add(of_session),
+                false => late = late.saturating_add(of_session),
+            }
         }
-        sum.complete =
-            all_final && sum.damage.is_empty() && sum.missing == 0 && sum.contradictions == 0;
+        sum.late = late;
+        let is_here = sum.missing == 0 && sum.late == 0 && sum.unknown == 0;
+        sum.complete = all_final && sum.damage.is_empty() && is_here && sum.contradictions == 0;
         sum
     }
+}
+
+/// Whether a session's host has said nothing for long.
+pub(crate) fn is_silent(session: &Session, now_ns: u64) -> bool {
+    let silent_for = u64::from(SILENT_FOR_MS) * 1_000_000;
+    let said = session.progress.said_ns();
+    said.is_some_and(|said| now_ns > said.saturating_add(silent_for))
 }
 
 /// Events whose tick lies before that of the event before them. Their code was interrupted, they
@@ -160,7 +188,8 @@ impl Verification {
             Why::Overwritten => self.overwritten = self.overwritten.saturating_add(loss.count),
             Why::Missing => self.missing = self.missing.saturating_add(loss.count),
             Why::Removed => self.removed = self.removed.saturating_add(loss.count),
-            Why::Lost(_) => {
+            Why::Late => self.late = self.late.saturating_add(loss.count),
+            Why::Lost(_) | Why::Unsent => {
                 self.lost = self.lost.saturating_add(loss.count);
                 let cause = loss.why.cause();
                 let events = loss.count;

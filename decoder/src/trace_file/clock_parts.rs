@@ -3,7 +3,7 @@
 use ringmark_format::clock::Sample;
 use ringmark_format::page::PageHeader;
 use ringmark_format::session::SessionHeader;
-use ringmark_format::stream::HostClock;
+use ringmark_format::stream::{HostClock, HostClockSource};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
@@ -46,11 +46,15 @@ impl ClockParts {
 
     /// Takes the content of a HOST_CLOCK block.
     pub(crate) fn take_host_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let (new, _) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
+        let (mut new, rest) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of a HOST_CLOCK block",
             found: content.len() as u64,
             expected: HostClock::BYTES as u64,
         })?;
+        // Collectors of before do not say which of them measured.
+        if let Ok((source, _)) = HostClockSource::read_from_prefix(rest) {
+            new.error_ns = new.error_ns.saturating_add(source.error_ns);
+        }
         self.measured.push(new);
         Ok(())
     }

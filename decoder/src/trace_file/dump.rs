@@ -276,6 +276,7 @@ impl DumpBuilder {
             }
             kind::WINDOW => self.session(uuid, place).take_window(block.content)?,
             kind::OPEN_SPANS => self.session(uuid, place).take_open_spans(block.content)?,
+            kind::PROGRESS => self.session(uuid, place).take_progress(block.content)?,
             kind::ENDING => self.session(uuid, place).take_ending(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             _ => self.dump.unknown_blocks += 1,

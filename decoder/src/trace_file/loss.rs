@@ -3,6 +3,8 @@
 //! Every page and every COUNTERS block has cumulative counts, which are never reset. A loss is the
 //! difference between two of them, so it is exact even where pages are missing.
 
+use std::ops::Range;
+
 use ringmark_format::RingId;
 use ringmark_format::counters::{CAUSES, Cause};
 use ringmark_format::session::Mode;
@@ -22,6 +24,10 @@ pub enum Why {
     Missing,
     /// Stored by a collector, and removed with the oldest segments of its session.
     Removed,
+    /// Written, and gone on its host before it could be sent.
+    Unsent,
+    /// Written, and not here yet: its host has not said that a collector has it, or that it is gone.
+    Late,
 }
 
 impl Why {
@@ -34,6 +40,8 @@ impl Why {
             Self::Overwritten => "overwritten",
             Self::Missing => "not in this trace file",
             Self::Removed => "removed from the store",
+            Self::Unsent => "gone before it was sent",
+            Self::Late => "not here yet",
         }
     }
 }
@@ -96,6 +104,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     };
     let mut losses = SlotLosses::default();
     let (mut events, mut lost) = (0u64, 0u64);
+    let mut next_page = 0;
     let mut left_out = left_out(session, slot.index.0).peekable();
     for (index, page) in slot.pages.iter().enumerate() {
         let header = &page.header;
@@ -105,22 +114,28 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             losses.pass(index, piece, counted, gap);
             // Both may hold parts of one page.
             events = events.min(header.first_event);
+            next_page = piece.next_page.max(next_page);
         }
         let now = header.lost_before.saturating_sub(lost);
         if page.is_old() {
             // What is missing here is earlier than the recorded window.
             causes.take(now, |_, _| {});
         } else {
-            losses.not_here(
+            let gap = gap_after(session, events);
+            let pages = next_page..page.number.0;
+            losses.absent(
+                session,
+                slot.index.0,
                 index,
-                header.first_event,
-                events,
-                gap_after(session, events),
+                pages,
+                (header.first_event, events),
+                gap,
             );
             causes.take(now, |why, count| losses.push(index, why, count));
         }
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
+        next_page = next_page.max(page.number.0.saturating_add(1));
     }
     let end = slot.pages.len();
     for piece in left_out {
@@ -132,7 +147,15 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         let now = total(&counters.lost).saturating_sub(lost);
         causes.take(now, |why, count| losses.push(end, why, count));
         if session.is_final() {
-            losses.not_here(end, counters.events.max(events), events, Why::Missing);
+            let (pages, all) = (next_page..counters.produced, counters.events.max(events));
+            losses.absent(
+                session,
+                slot.index.0,
+                end,
+                pages,
+                (all, events),
+                Why::Missing,
+            );
         }
     }
     losses
@@ -195,6 +218,26 @@ impl SlotLosses {
         self.items.push((index, Loss { why, count }));
     }
 
+    /// Notes that pages of a slot are not here, with the reservations from `seen` to `expected`. The
+    /// reason is what their host said; `gap` where it said nothing.
+    fn absent(
+        &mut self,
+        session: &Session,
+        slot: u32,
+        index: usize,
+        pages: Range<u64>,
+        (expected, seen): (u64, u64),
+        gap: Why,
+    ) {
+        if expected <= seen || !session.progress.is_there() {
+            return self.not_here(index, expected, seen, gap);
+        }
+        let absent = session.progress.absent(slot, pages);
+        for (why, count) in absent.events(expected - seen, gap) {
+            self.push(index, why, count);
+        }
+    }
+
     fn not_here(&mut self, index: usize, expected: u64, seen: u64, why: Why) {
         if expected > seen {
             self.push(index, why, expected - seen);
@@ -220,9 +263,13 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
         let ring = Some(RingId(slot.ring_id));
         by_cause(&slot.lost, ring, &mut losses);
         if slot.events > 0 && session.window.is_none() {
-            let why = gap_after(session, 0);
-            let count = slot.events;
-            losses.push((ring, Loss { why, count }));
+            let absent = session.progress.absent(*index, 0..slot.produced);
+            let by_reason = match session.progress.is_there() {
+                true => absent.events(slot.events, gap_after(session, 0)),
+                false => vec![(gap_after(session, 0), slot.events)],
+            };
+            let by_reason = by_reason.into_iter();
+            losses.extend(by_reason.map(|(why, count)| (ring, Loss { why, count })));
         }
     }
     losses

@@ -16,6 +16,7 @@ use crate::blocks::page::Page;
 use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::packed_stream::PackedStream;
+use crate::trace_file::progress::HostProgress;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::time::SessionClock;
 
@@ -49,6 +50,8 @@ pub struct Session {
     pub window: Option<u64>,
     /// Its schema stream, up to the first gap.
     pub(crate) schema_stream: PackedStream,
+    /// What its host said about pages that are not here.
+    pub(crate) progress: HostProgress,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process

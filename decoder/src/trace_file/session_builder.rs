@@ -15,6 +15,7 @@ use crate::trace_file::extent::Extent;
 use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::packed_stream::PackedStream;
+use crate::trace_file::progress::HostProgress;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::schema_pieces::Pieces;
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
@@ -41,6 +42,7 @@ pub(crate) struct SessionBuilder {
     /// Tick at which its process was found dead; 0: not known.
     dead_tick: u64,
     extent: Extent,
+    progress: HostProgress,
 }
 
 /// A page, where it was read, and what ends its walk before its end.
@@ -68,6 +70,7 @@ impl SessionBuilder {
             ending: None,
             dead_tick: 0,
             extent: Extent::default(),
+            progress: HostProgress::default(),
         }
     }
 
@@ -92,6 +95,10 @@ impl SessionBuilder {
 
     pub(crate) fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.extent.take(content)
+    }
+
+    pub(crate) fn take_progress(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.progress.take(content)
     }
 
     pub(crate) fn take_open_spans(&mut self, content: &[u8]) -> Result<(), Fault> {
@@ -195,6 +202,7 @@ impl SessionBuilder {
             clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,
+            progress: self.progress,
             ending: self.ending,
             dead_tick: self.dead_tick,
             left_out: self.left_out,

@@ -55,6 +55,8 @@ pub struct SessionDrain {
     oldest_ns: u64,
     /// Part of the fullest ring that the present pass found sealed.
     fullest: Share1024,
+    /// Whether pages that are gone are noted by number.
+    notes_holes: bool,
 }
 
 impl SessionDrain {
@@ -69,6 +71,7 @@ impl SessionDrain {
             schema_written: 0,
             oldest_ns: 0,
             fullest: Share1024::default(),
+            notes_holes: false,
         }
     }
 
@@ -422,7 +425,11 @@ impl SessionDrain {
         let discard = self.consumes();
         for index in self.slots.len() as u32..ring.slots_used() {
             let consumed = ring.slot(index).filter(|_| discard).map(|s| s.consumed());
-            self.slots.push(SlotReader::new(index, consumed));
+            let mut reader = SlotReader::new(index, consumed);
+            if self.notes_holes {
+                reader.note_holes();
+            }
+            self.slots.push(reader);
         }
     }
 }

@@ -5,17 +5,31 @@
 
 /// How far a slot was taken, written and skipped, in pages since its first claim.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct SlotProgress {
+pub struct SlotProgress {
     /// Number of the next page to take.
-    pub(crate) next: u64,
+    pub next: u64,
     /// The slot was not looked at yet, and reading starts at its oldest page.
     at_oldest: bool,
     /// Number of the first page that is not written; at most `next`.
-    pub(crate) written: u64,
+    pub written: u64,
     /// What was passed over.
     gaps: Gaps,
     /// `gaps` as of the last write; a rewind restores them.
     gaps_before: Gaps,
+    /// Pages that are gone, since they were last asked for; `None`: nobody asks.
+    holes: Option<Vec<Hole>>,
+}
+
+/// Pages of a slot that were overwritten before they could be copied. They never come back, so no
+/// rewind takes a hole back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    /// The first of them.
+    pub from: u64,
+    /// The page after the last.
+    pub to: u64,
+    /// Reservations in them; 0: not known.
+    pub events: u64,
 }
 
 /// What of a slot is not there any more.
@@ -27,11 +41,14 @@ struct Gaps {
     events: u64,
     /// Reservations of the slot up to the end of the last page taken.
     through: u64,
+    /// Number of the page that was taken last, and the reservations up to its end.
+    last: Option<u64>,
+    end: u64,
 }
 
 impl SlotProgress {
     /// Starts at page `next`; `None`: at the oldest page that the ring still has.
-    pub(crate) fn new(next: Option<u64>) -> Self {
+    pub fn new(next: Option<u64>) -> Self {
         Self {
             next: next.unwrap_or(0),
             written: next.unwrap_or(0),
@@ -43,50 +60,94 @@ impl SlotProgress {
     /// Keeps `next` within the last `pages` pages before `produced`, the only ones a ring can hold.
     /// Pages that it passes over are counted as skipped. A *produced* that moved back, which no
     /// writer does, moves the position back without a count.
-    pub(crate) fn bound(&mut self, produced: u64, pages: u64) {
+    pub fn bound(&mut self, produced: u64, pages: u64) {
         let oldest = produced.saturating_sub(pages);
         if self.next > produced || self.at_oldest {
+            if self.at_oldest {
+                self.add_hole(0, oldest);
+            }
             (self.next, self.written) = (oldest, oldest);
             self.at_oldest = false;
         } else if self.next < oldest {
             self.gaps.pages = self.gaps.pages.saturating_add(oldest - self.next);
+            self.add_hole(self.next, oldest);
             self.next = oldest;
         }
     }
 
     /// Pages that were overwritten before they could be copied.
-    pub(crate) fn skipped(&self) -> u64 {
+    pub fn skipped(&self) -> u64 {
         self.gaps.pages
     }
 
     /// Events before and between the pages taken, that no page taken has.
-    pub(crate) fn events_between(&self) -> u64 {
+    pub fn events_between(&self) -> u64 {
         self.gaps.events
     }
 
     /// Counts what a page holds that is taken: the reservations from `first` up to `through`. One
     /// that was open may be taken again.
-    pub(crate) fn took(&mut self, first: u64, through: u64) {
+    pub fn took(&mut self, first: u64, through: u64) {
         let gap = first.saturating_sub(self.gaps.through);
         self.gaps.events = self.gaps.events.saturating_add(gap);
+        self.count_hole(first.saturating_sub(self.gaps.end));
+        (self.gaps.last, self.gaps.end) = (Some(self.next), through.max(first));
         self.gaps.through = self.gaps.through.max(through).max(first);
     }
 
+    /// Notes holes from now on, to be asked for with [`SlotProgress::take_holes`].
+    pub fn note_holes(&mut self) {
+        self.holes.get_or_insert_default();
+    }
+
+    /// The holes that were found since the last call.
+    pub fn take_holes(&mut self) -> Vec<Hole> {
+        self.holes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes how many events were in the hole before the page that is taken now, if they can all be
+    /// told: the page before the hole was the last one taken.
+    fn count_hole(&mut self, events: u64) {
+        let (next, last) = (self.next, self.gaps.last);
+        let hole = self.holes.iter_mut().flatten().next_back();
+        let is_before = |hole: &&mut Hole| hole.to == next && hole.events == 0;
+        if let Some(hole) = hole.filter(is_before)
+            && last.map_or(0, |page| page.saturating_add(1)) == hole.from
+        {
+            hole.events = events;
+        }
+    }
+
+    fn add_hole(&mut self, from: u64, to: u64) {
+        let Some(holes) = self.holes.as_mut().filter(|_| from < to) else {
+            return;
+        };
+        match holes.last_mut() {
+            Some(last) if last.to == from => last.to = to,
+            _ => holes.push(Hole {
+                from,
+                to,
+                events: 0,
+            }),
+        }
+    }
+
     /// Passes over a page that was overwritten.
-    pub(crate) fn skip(&mut self) {
+    pub fn skip(&mut self) {
         self.gaps.pages = self.gaps.pages.saturating_add(1);
+        self.add_hole(self.next, self.next + 1);
         self.next += 1;
     }
 
     /// Goes on at `page`; never goes back.
-    pub(crate) fn skip_to(&mut self, page: u64) {
+    pub fn skip_to(&mut self, page: u64) {
         if self.at_oldest || page > self.next {
             (self.next, self.at_oldest) = (page, false);
         }
     }
 
     /// Counts every page taken as written; returns the new written position if it moved.
-    pub(crate) fn write_all(&mut self) -> Option<u64> {
+    pub fn write_all(&mut self) -> Option<u64> {
         self.gaps_before = self.gaps;
         let moved = self.written != self.next;
         self.written = self.next;
@@ -95,7 +156,7 @@ impl SlotProgress {
 
     /// Counts the pages taken before `page` as written; returns the new written position if it
     /// moved. A page beyond those taken is not believed.
-    pub(crate) fn write_to(&mut self, page: u64) -> Option<u64> {
+    pub fn write_to(&mut self, page: u64) -> Option<u64> {
         let page = page.min(self.next);
         if page <= self.written {
             return None;
@@ -106,7 +167,7 @@ impl SlotProgress {
     }
 
     /// Goes back to the written position: the pages after it will be taken, or skipped, again.
-    pub(crate) fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         self.next = self.written;
         self.gaps = self.gaps_before;
     }
@@ -130,6 +191,30 @@ mod tests {
         let mut from = SlotProgress::new(Some(2));
         from.bound(3, 4);
         assert_eq!((from.next, from.written), (2, 2));
+    }
+
+    #[test]
+    fn holes_are_told_once_with_what_was_in_them() {
+        let hole = |from, to, events| Hole { from, to, events };
+        let mut progress = SlotProgress::new(None);
+        progress.bound(10, 4);
+        assert_eq!(progress.take_holes(), [], "nobody asks");
+        let mut progress = SlotProgress::new(None);
+        progress.note_holes();
+        progress.bound(10, 4);
+        progress.took(100, 110);
+        assert_eq!(progress.take_holes(), [hole(0, 6, 100)]);
+        progress.next += 1;
+        progress.bound(13, 4);
+        progress.skip();
+        progress.took(150, 160);
+        assert_eq!(progress.take_holes(), [hole(7, 10, 40)]);
+        // What was taken and not written is gone when it is looked for again.
+        progress.next += 1;
+        progress.rewind();
+        progress.bound(20, 4);
+        assert_eq!(progress.take_holes(), [hole(6, 16, 0)]);
+        assert_eq!(progress.take_holes(), []);
     }
 
     #[test]

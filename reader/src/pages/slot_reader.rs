@@ -15,7 +15,7 @@ use crate::pages::page_copy::{
     page_header, page_sum, page_words, push_page,
 };
 use crate::pages::positions::SlotPosition;
-use crate::pages::slot_progress::SlotProgress;
+use crate::pages::slot_progress::{Hole, SlotProgress};
 use crate::share::Share1024;
 
 /// What a reader knows of one slot.
@@ -110,6 +110,16 @@ impl SlotReader {
             slot: self.index,
             next_page: self.progress.next,
         }
+    }
+
+    /// Notes pages that are gone from now on, to be asked for with [`SlotReader::take_holes`].
+    pub(crate) fn note_holes(&mut self) {
+        self.progress.note_holes();
+    }
+
+    /// Pages that were found gone since the last call.
+    pub(crate) fn take_holes(&mut self) -> Vec<Hole> {
+        self.progress.take_holes()
     }
 
     /// Pages that were overwritten before they could be copied.

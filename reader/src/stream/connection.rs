@@ -18,10 +18,15 @@ use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::delivered::{Resumed, StoreSide};
 use super::expiry::Expiry;
 use super::socket::FileRange;
+use super::terms::Terms;
 use super::wire::{Message, SILENT, Wire};
 use crate::pages::positions::SlotPosition;
+
+/// The minor version from which on collectors know that the host remembers.
+const MEMORY_MINOR: u16 = 1;
 
 /// What a streamer says about itself in HELLO.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,11 +59,7 @@ pub(super) enum CollectorMessage {
     /// ACK: more bytes are durable, see [`Connection::durable`].
     Acknowledged,
     /// RESUME: what the collector has of a session.
-    Resume {
-        session: Uuid,
-        schema_bytes: u64,
-        slots: Vec<SlotPosition>,
-    },
+    Resume { session: Uuid, said: Resumed },
     /// DRAIN: the collector will close.
     Drain,
 }
@@ -66,6 +67,9 @@ pub(super) enum CollectorMessage {
 /// A connection that was greeted.
 pub(super) struct Connection {
     wire: Wire,
+    /// The collector, as WELCOME named it.
+    from: StoreSide,
+    terms: Terms,
     /// Position after the last byte that was passed to [`Connection::send`].
     sent: u64,
     /// Position before which all is durable.
@@ -92,7 +96,7 @@ impl Connection {
     pub(super) fn open(mut wire: Wire, introduction: &Introduction) -> io::Result<Self> {
         wire.send(&hello(introduction))?;
         let begun = Instant::now();
-        let credit = loop {
+        let (welcome, terms) = loop {
             match wire.receive()? {
                 Some(message) if message.header.kind == kind::WELCOME => break welcomed(&message)?,
                 Some(message) if message.header.kind == kind::REFUSED => {
@@ -105,13 +109,35 @@ impl Connection {
         };
         Ok(Self {
             wire,
+            from: StoreSide {
+                store: welcome.collector,
+                knows_memory: welcome.version_minor >= MEMORY_MINOR,
+            },
+            terms,
             sent: 0,
             durable: 0,
-            credit,
+            credit: welcome.credit,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             received: VecDeque::new(),
         })
+    }
+
+    /// The collector, as far as what it acknowledges depends on it.
+    pub(super) fn from(&self) -> StoreSide {
+        self.from
+    }
+
+    /// What it says about its acknowledgements.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Whether a batch may be begun. A little credit is left to grow, unless nothing is under way:
+    /// then no more may come.
+    pub(super) fn has_room(&self, most: u64) -> bool {
+        let room = self.room();
+        room >= most.min(self.terms.window / 2) || (room > 0 && self.sent == self.durable)
     }
 
     /// Bytes of blocks sent since the connection began.
@@ -144,9 +170,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether pages can be sent by reference: not through TLS.
+    /// Whether pages can be sent by reference: not through TLS, and not where they would stay in
+    /// their rings for long.
     pub(super) fn takes_references(&self) -> bool {
-        self.wire.takes_references()
+        self.wire.takes_references() && self.terms.against_references().is_none()
     }
 
     /// Sends a block whose content is sent by reference. There must be [`Connection::room`] for it.
@@ -258,15 +285,17 @@ fn hello(introduction: &Introduction) -> Vec<u8> {
     block
 }
 
-/// The credit in a WELCOME.
-fn welcomed(message: &Message) -> io::Result<u64> {
+/// Checks a WELCOME.
+fn welcomed(message: &Message) -> io::Result<(Welcome, Terms)> {
     let welcome: Welcome = read(&message.content)?;
     if welcome.version_major > STREAM_MAJOR {
         let found = welcome.version_major;
         let text = format!("protocol version {found}, expected {STREAM_MAJOR}");
         return Err(io::Error::new(ErrorKind::Unsupported, text));
     }
-    Ok(welcome.credit)
+    let attributes = message.content.get(Welcome::BYTES..).unwrap_or_default();
+    let attributes = attributes.get(..welcome.attributes_bytes as usize);
+    Ok((welcome, Terms::read(attributes.unwrap_or_default())))
 }
 
 fn resume(message: &Message) -> io::Result<CollectorMessage> {
@@ -276,16 +305,20 @@ fn resume(message: &Message) -> io::Result<CollectorMessage> {
     for _ in 0..resume.slots {
         let (slot, after) =
             ResumeSlot::read_from_prefix(rest).map_err(|_| contradiction("RESUME"))?;
-        slots.push(SlotPosition {
+        let position = SlotPosition {
             slot: slot.slot,
             next_page: slot.next_page,
-        });
+        };
+        slots.push((position, slot.flags));
         rest = after;
     }
     Ok(CollectorMessage::Resume {
         session: Uuid(message.header.session),
-        schema_bytes: resume.schema_bytes,
-        slots,
+        said: Resumed {
+            flags: resume.flags,
+            schema_bytes: resume.schema_bytes,
+            slots,
+        },
     })
 }
 

@@ -13,27 +13,43 @@ use crate::pages::positions::SlotPosition;
 
 /// What may be released once a batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Release {
+pub struct Release {
     /// The pages before these, in their rings.
-    pub(super) pages: Vec<SlotPosition>,
+    pub pages: Vec<SlotPosition>,
     /// What lies before this place, in the session's spill.
-    pub(super) spilled_to: Option<SpillPosition>,
+    pub spilled_to: Option<SpillPosition>,
+    /// The pages before these, which came from the session's spill.
+    pub spilled: Vec<SlotPosition>,
+    /// Bytes of the schema stream; 0: it came from the spill.
+    pub schema_bytes: u64,
+    /// Ranges of pages that are gone, of all that were found; 0: none were told.
+    pub ranges: u64,
 }
 
 impl Release {
-    /// Pages in rings.
-    pub(super) fn pages(pages: Vec<SlotPosition>) -> Self {
+    /// Pages in rings, after so many bytes of schema.
+    pub fn pages(pages: Vec<SlotPosition>, schema_bytes: u64) -> Self {
         Self {
             pages,
-            spilled_to: None,
+            schema_bytes,
+            ..Self::default()
         }
     }
 
-    /// Files on disk.
-    pub(super) fn spilled(to: SpillPosition) -> Self {
+    /// The first ranges of pages that are gone.
+    pub fn told(ranges: u64) -> Self {
         Self {
-            pages: Vec::new(),
+            ranges,
+            ..Self::default()
+        }
+    }
+
+    /// Files on disk, with the pages before these positions.
+    pub fn spilled(to: SpillPosition, spilled: Vec<SlotPosition>) -> Self {
+        Self {
             spilled_to: Some(to),
+            spilled,
+            ..Self::default()
         }
     }
 }
@@ -51,14 +67,14 @@ struct SentBatch {
 
 /// A batch that the collector has for good.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DurableBatch {
-    pub(super) session: Uuid,
-    pub(super) release: Release,
+pub struct DurableBatch {
+    pub session: Uuid,
+    pub release: Release,
 }
 
 /// The batches in flight on one connection, in the order of sending.
 #[derive(Debug, Default)]
-pub(super) struct InFlight {
+pub struct InFlight {
     batches: VecDeque<SentBatch>,
     /// The end of the last batch that is durable.
     durable_to: u64,
@@ -66,7 +82,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// Adds a batch that was sent; its last byte is the one before `end`.
-    pub(super) fn push(&mut self, end: u64, session: Uuid, release: Release) {
+    pub fn push(&mut self, end: u64, session: Uuid, release: Release) {
         let begin = self.batches.back().map_or(self.durable_to, |last| last.end);
         self.batches.push_back(SentBatch {
             end,
@@ -78,13 +94,13 @@ impl InFlight {
     }
 
     /// How long the oldest batch of a session has been in flight; 0 without one.
-    pub(super) fn age(&self, session: Uuid) -> Duration {
+    pub fn age(&self, session: Uuid) -> Duration {
         let oldest = self.batches.iter().find(|sent| sent.session == session);
         oldest.map_or(Duration::ZERO, |sent| sent.sent_at.elapsed())
     }
 
     /// Removes the next batch that is durable when the first `durable` bytes are, and returns it.
-    pub(super) fn next_durable(&mut self, durable: u64) -> Option<DurableBatch> {
+    pub fn next_durable(&mut self, durable: u64) -> Option<DurableBatch> {
         let first = self.batches.front()?;
         if first.end > durable {
             return None;
@@ -98,13 +114,13 @@ impl InFlight {
     }
 
     /// Bytes of a session that are in flight.
-    pub(super) fn bytes(&self, session: Uuid) -> u64 {
+    pub fn bytes(&self, session: Uuid) -> u64 {
         let its = self.batches.iter().filter(|sent| sent.session == session);
         its.map(|sent| sent.bytes).sum()
     }
 
     /// Whether a batch of this session is in flight.
-    pub(super) fn has(&self, session: Uuid) -> bool {
+    pub fn has(&self, session: Uuid) -> bool {
         self.batches.iter().any(|sent| sent.session == session)
     }
 }
@@ -117,7 +133,7 @@ mod tests {
     fn a_batch_is_released_when_its_last_byte_is_durable_and_not_before() {
         let (mut in_flight, session) = (InFlight::default(), Uuid([1; 16]));
         let position = |&(slot, next_page): &(u32, u64)| SlotPosition { slot, next_page };
-        let pages = |of: &[(u32, u64)]| Release::pages(of.iter().map(position).collect());
+        let pages = |of: &[(u32, u64)]| Release::pages(of.iter().map(position).collect(), 0);
         let durable = |release| Some(DurableBatch { session, release });
         in_flight.push(10, session, pages(&[(0, 1)]));
         in_flight.push(20, session, pages(&[(0, 2), (1, 1)]));

@@ -13,12 +13,18 @@
 //! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
 //! monitoring.
 
+mod acked_file;
 mod address;
 mod connection;
 mod credentials;
+mod delivered;
 mod expiry;
 mod figures;
+mod gone;
 mod in_flight;
+mod ledger;
+#[doc(hidden)]
+pub mod machines;
 mod outgoing;
 mod peer_certificate;
 mod positions;
@@ -29,6 +35,7 @@ mod spill;
 mod status;
 mod streamed_session;
 mod streamer;
+mod terms;
 mod tls_errors;
 mod tls_socket;
 mod wire;

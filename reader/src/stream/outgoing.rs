@@ -17,9 +17,9 @@ use crate::pages::batch::{Batch, fits};
 use crate::pages::codec::Packer;
 use crate::pages::drain::{SchemaPiece, SessionDrain};
 
-/// Least credit with which a batch is begun, in bytes: enough for a page of any size, its schema,
-/// and counters.
-const CREDIT_MIN: u64 = 2 << 20;
+/// Credit with which a batch is begun, in bytes: enough for a page of any size, its schema, and
+/// counters. With a small window, less is.
+const CREDIT_ENOUGH: u64 = 2 << 20;
 
 /// What a session needs to send blocks; lent by the streamer for one step.
 pub(super) struct Outgoing<'a> {
@@ -44,10 +44,10 @@ impl Outgoing<'_> {
         if !self.rate.allows(self.connection.sent()) {
             return Ok(false);
         }
-        if self.connection.room() < CREDIT_MIN {
+        if !self.connection.has_room(CREDIT_ENOUGH) {
             self.connection.listen()?;
         }
-        Ok(self.connection.room() >= CREDIT_MIN)
+        Ok(self.connection.has_room(CREDIT_ENOUGH))
     }
 
     /// Sends SESSION: announces a session.
@@ -103,6 +103,18 @@ pub(super) struct MissingBlocks {
     pub(super) blocks: Vec<u8>,
     /// Number of pages in them.
     pub(super) pages: u64,
+    /// Pages between them that are not in the spill.
+    pub(super) gaps: Vec<PageGap>,
+}
+
+/// Pages of a slot that are not where they were to be.
+#[derive(Clone, Copy)]
+pub(super) struct PageGap {
+    pub(super) slot: u32,
+    /// The first of them.
+    pub(super) from: u64,
+    /// The page after the last.
+    pub(super) to: u64,
 }
 
 /// Where the schema of spilled pages comes from.
@@ -124,12 +136,17 @@ pub(super) fn missing_blocks(
     let mut missing = MissingBlocks {
         blocks: Vec::with_capacity(piece.len()),
         pages: 0,
+        gaps: Vec::new(),
     };
     for block in Blocks::new(piece) {
         if let Some(SlotPage { slot, page }) = page_of(&block) {
             let next = sent_to.entry(slot).or_default();
             if page < *next {
                 continue;
+            }
+            if page > *next && *next > 0 {
+                let (from, to) = (*next, page);
+                missing.gaps.push(PageGap { slot, from, to });
             }
             *next = page.saturating_add(1);
             missing.pages += 1;

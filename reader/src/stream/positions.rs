@@ -7,11 +7,11 @@ use zerocopy::FromBytes;
 
 /// A position in a session's spill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct SpillPosition {
+pub struct SpillPosition {
     /// Number of the file.
-    pub(super) part: u64,
+    pub part: u64,
     /// Offset in that file.
-    pub(super) byte: u64,
+    pub byte: u64,
 }
 
 /// A sealed page, by slot and number.

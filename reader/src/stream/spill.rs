@@ -151,6 +151,11 @@ impl Spill {
         SlotPosition::list(&self.ends)
     }
 
+    /// The page after the last one of a slot that an earlier process left; 0: it left none.
+    pub(super) fn end_of(&self, slot: u32) -> u64 {
+        self.ends.get(&slot).copied().unwrap_or_default()
+    }
+
     /// Content of the SESSION block that an earlier process left.
     pub(super) fn session_content(&self) -> &[u8] {
         &self.content

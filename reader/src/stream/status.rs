@@ -80,7 +80,7 @@ impl StreamStatus {
         let Some(path) = place(session) else {
             return Ok(());
         };
-        whole_file::replace(&path, "stream.new", &self.text())
+        whole_file::replace(&path, "stream.new", self.text())
     }
 }
 

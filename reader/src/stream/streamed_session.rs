@@ -5,8 +5,8 @@
 //!  └──────────────── the connection was lost: from any stage ────────────────────────┘
 //! ```
 //!
-//! The collector says in RESUME what it has, so nothing here survives a connection but the rings
-//! and the files on disk. Pages leave the rings in three ways: the collector acknowledged them,
+//! What survives a connection: the rings, the files on disk, and what was acknowledged
+//! ([`Ledger`]). Pages leave the rings in three ways: the collector acknowledged them,
 //! they were moved to disk ([`to_spill`]), or they were found on disk already when the session was
 //! met.
 //!
@@ -14,17 +14,19 @@
 //! once something happened, sent with its open pages, and waits again.
 
 mod hold;
+mod kept;
 mod mapped;
 mod pass;
+mod progress;
+mod send;
 mod to_spill;
 mod upload;
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use ringmark_format::Uuid;
+use ringmark_format::progress::ALL_SENT;
 
 use hold::Hold;
 use mapped::MappedSession;
@@ -32,20 +34,18 @@ pub(super) use pass::PassError;
 use pass::{NOTHING, Passed};
 pub(super) use to_spill::{Spilled, Waits};
 
+use super::acked_file::AckedFile;
+use super::delivered::{Resumed, StoreSide};
 use super::in_flight::Release;
-use super::outgoing::{Outgoing, SpilledSchema, missing_blocks};
+use super::ledger::Ledger;
+use super::outgoing::Outgoing;
 use super::spill::Spill;
-use super::zero_copy;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
-use crate::pages::drain::{Fill, FillPass, Finality, SessionDrain};
+use crate::pages::drain::{Finality, SessionDrain};
 use crate::pages::positions::SlotPosition;
-use crate::sessions::session::{RemovalScope, Session};
-
-/// Bytes of pages in a batch, or one page if that is larger: they stay in the cache until they are
-/// sent.
-const BATCH_BYTES: u64 = 256 << 10;
+use crate::sessions::session::Session;
 
 /// How far a session has come on the present connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +70,14 @@ pub(super) struct StreamedSession {
     /// `None`: its ring file is gone, only its spill is left.
     mapped: Option<MappedSession>,
     pub(super) spill: Option<Spill>,
-    /// For each slot, the page before which everything was sent on this connection, or is durable.
-    sent_to: BTreeMap<u32, u64>,
+    /// What was sent, acknowledged and lost.
+    ledger: Ledger,
+    /// Where that is kept on disk; `None`: the rings say it.
+    acked_file: Option<AckedFile>,
+    /// A part of the spill could not be read.
+    spill_failed: bool,
+    /// When PROGRESS was sent last.
+    told_at: Option<Instant>,
     hold: Hold,
     /// How often something had what was in its rings sent.
     pub(super) uploads: u64,
@@ -81,13 +87,18 @@ impl StreamedSession {
     /// A session that was found, with its pages that wait on disk.
     pub(super) fn new(session: Session, spill: Option<Spill>) -> Self {
         let uuid = session.uuid();
-        let mut drain = SessionDrain::new(session);
+        let mut acked_file = AckedFile::of(&session);
+        let kept = acked_file.as_mut().map(AckedFile::read);
+        let ledger = Ledger::new(kept.unwrap_or_default());
+        let mut drain = SessionDrain::new(session).noting_holes();
         if let Some(spill) = &spill {
             // The streamer that wrote them there may have been killed before it released them.
             drain.resume(&spill.ends(), 0);
         }
         Self {
             mapped: Some(MappedSession::new(drain)),
+            ledger,
+            acked_file,
             ..Self::on_disk(uuid, spill)
         }
     }
@@ -99,7 +110,10 @@ impl StreamedSession {
             stage: Stage::New,
             mapped: None,
             spill,
-            sent_to: BTreeMap::new(),
+            ledger: Ledger::default(),
+            acked_file: None,
+            spill_failed: false,
+            told_at: None,
             hold: Hold::default(),
             uploads: 0,
         }
@@ -141,7 +155,8 @@ impl StreamedSession {
     /// Begins again after a lost connection: what is not durable will be taken again.
     pub(super) fn begin_again(&mut self) {
         self.stage = Stage::New;
-        self.sent_to.clear();
+        self.note_holes();
+        self.ledger.begin_again();
         if let Some(spill) = &mut self.spill {
             spill.rewind();
         }
@@ -154,19 +169,33 @@ impl StreamedSession {
         }
     }
 
-    /// Begins to send pages, after those that the collector says it has.
-    pub(super) fn resume(&mut self, positions: &[SlotPosition], schema_bytes: u64) {
-        if self.stage == Stage::Announced {
-            self.sent_to = positions.iter().map(|p| (p.slot, p.next_page)).collect();
-            if let Some(mapped) = &mut self.mapped {
-                mapped.drain.resume(positions, schema_bytes);
-            }
-            self.stage = Stage::Streaming;
+    /// Begins to send pages, after those that this collector has, or that another one acknowledged.
+    pub(super) fn resume(&mut self, from: StoreSide, said: &Resumed) {
+        if self.stage != Stage::Announced {
+            return;
         }
+        let (mapped, spill) = (&mut self.mapped, &self.spill);
+        let start = self.ledger.resume(from, said, |slot| {
+            let produced = mapped.as_ref().map_or(0, |m| m.drain.produced(slot));
+            produced.max(spill.as_ref().map_or(0, |spill| spill.end_of(slot)))
+        });
+        if let Some(mapped) = mapped {
+            mapped.drain.resume(&start.slots, start.schema_bytes);
+            let waits = spill.as_ref().is_some_and(|spill| !spill.is_empty());
+            if mapped.drain.session().consumes() && !waits {
+                self.ledger.delivered.begin_at(&mapped.drain.taken());
+            }
+        }
+        self.stage = Stage::Streaming;
     }
 
-    /// Releases what a durable batch held: pages in rings, or files on disk.
-    pub(super) fn release(&mut self, durable: &Release) -> Result<(), ReaderError> {
+    /// Releases what a durable batch held, pages in rings or files on disk: they are in this store.
+    pub(super) fn release(
+        &mut self,
+        durable: &Release,
+        store: [u8; 16],
+    ) -> Result<(), ReaderError> {
+        self.ledger.release(durable, store);
         if let Some(mapped) = &mut self.mapped {
             mapped.drain.release_to(&durable.pages);
         }
@@ -207,6 +236,9 @@ impl StreamedSession {
     }
 
     fn stream(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        if self.ledger.is_to_tell() && out.has_room()? {
+            self.tell_gone(out)?;
+        }
         let mut all = self.send_spilled(out)?;
         let Some(mapped) = &mut self.mapped else {
             if all.done {
@@ -219,7 +251,9 @@ impl StreamedSession {
             return Ok(all);
         }
         if std::mem::take(&mut mapped.rewound) {
-            mapped.drain.skip_to(&SlotPosition::list(&self.sent_to));
+            mapped
+                .drain
+                .skip_to(&SlotPosition::list(&self.ledger.sent_to));
         }
         let ended = mapped.lifetime.has_ended(mapped.drain.session());
         if !ended && out.packer.packs() && mapped.waits_for_more() {
@@ -275,8 +309,10 @@ impl StreamedSession {
             let finality = Finality::final_if(mapped.drained);
             out.send_last_words(&mapped.take_last_words(ended))?;
             let content = mapped.drain.counters(finality, None)?;
+            let taken = mapped.taken();
+            self.tell_progress(ALL_SENT, out)?;
             out.send_counters(self.uuid, &content)?;
-            out.note_sent(self.uuid, Release::pages(mapped.drain.taken()));
+            out.note_sent(self.uuid, taken);
             self.sent_all(ended);
         }
         Ok(passed)
@@ -297,78 +333,6 @@ impl StreamedSession {
         Ok(passed)
     }
 
-    /// Fills and sends batches until the pass is done or the credit is short.
-    fn pass(&mut self, fill: FillPass, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
-        let mut pages = 0;
-        let Some(mapped) = &mut self.mapped else {
-            return Ok(NOTHING);
-        };
-        while out.has_room()? {
-            out.batch.clear(BATCH_BYTES);
-            let mut filled = fill(&mut mapped.drain, out.batch)?;
-            if filled == Fill::BatchFull && out.batch.is_empty() {
-                // A page larger than a batch goes alone.
-                out.batch.clear(u64::MAX);
-                filled = fill(&mut mapped.drain, out.batch)?;
-            }
-            pages += out.batch.pages();
-            out.send_schema(self.uuid, &mut mapped.drain)?;
-            if !out.batch.is_empty() {
-                match mapped
-                    .by_reference
-                    .as_ref()
-                    .filter(|_| out.connection.takes_references())
-                {
-                    Some(file) => {
-                        let blocks = out.batch.bytes();
-                        zero_copy::send_batch(blocks, &mapped.drain, file, out.connection)?;
-                        if zero_copy::releases_when_sent() {
-                            mapped.drain.release();
-                        }
-                    }
-                    None => out.send_batch(self.uuid)?,
-                }
-                let taken = mapped.drain.taken();
-                let taken_to = taken.iter().map(|p| (p.slot, p.next_page));
-                self.sent_to.extend(taken_to);
-                out.note_sent(self.uuid, Release::pages(taken));
-            }
-            if filled == Fill::PassDone {
-                return Ok(Passed { pages, done: true });
-            }
-        }
-        Ok(Passed { pages, done: false })
-    }
-
-    /// Sends what waits on disk, without what the collector has.
-    fn send_spilled(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
-        let mut pages = 0;
-        let Some(spill) = &mut self.spill else {
-            return Ok(NOTHING);
-        };
-        while !spill.is_read() {
-            if !out.has_room()? {
-                return Ok(Passed { pages, done: false });
-            }
-            let piece = spill.read().unwrap_or_else(|error| {
-                out.notices.push(error.to_string());
-                Vec::new()
-            });
-            if let Some(mapped) = &mut self.mapped {
-                out.send_schema(self.uuid, &mut mapped.drain)?;
-            }
-            let schema = match self.mapped {
-                Some(_) => SpilledSchema::LeaveOut,
-                None => SpilledSchema::Send,
-            };
-            let missing = missing_blocks(&piece, &mut self.sent_to, schema);
-            out.send_blocks(self.uuid, &missing.blocks)?;
-            out.note_sent(self.uuid, Release::spilled(spill.read_to()));
-            pages += missing.pages;
-        }
-        Ok(Passed { pages, done: true })
-    }
-
     /// Sends counters, if they differ from the last ones.
     pub(super) fn count(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
         let Some(mapped) = self
@@ -384,7 +348,7 @@ impl StreamedSession {
         if mapped.counters.differ_from(&content) {
             out.send_counters(self.uuid, &content)?;
         }
-        Ok(())
+        Ok(self.tell_acked(out)?)
     }
 
     /// Moves sealed pages to the spill if they must not wait in their rings any longer; see
@@ -412,20 +376,5 @@ impl StreamedSession {
             false => Spilled::default(),
         };
         Ok(Spilled { fullest, ..spilled })
-    }
-
-    /// Marks a session that was read to its end and is durable, or of which nothing is wanted, as
-    /// consumed; removes its ring file unless it requests to be kept.
-    pub(super) fn remove_if_drained(
-        &self,
-        alone: impl FnOnce(&Path) -> bool,
-    ) -> Result<(), ReaderError> {
-        let is_done = |mapped: &&MappedSession| mapped.drained || self.hold == Hold::Unwanted;
-        let Some(mapped) = self.mapped.as_ref().filter(is_done) else {
-            return Ok(());
-        };
-        let session = mapped.drain.session();
-        session.set_taken();
-        session.remove_drained(RemovalScope::NotKept, alone)
     }
 }

@@ -228,6 +228,9 @@ impl Streamer {
             return;
         }
         self.link.look_at_certificate(&mut self.notices);
+        self.sessions
+            .iter_mut()
+            .for_each(StreamedSession::keep_acked);
         for session in &self.sessions {
             let Some(drain) = session.drain() else {
                 continue;
@@ -342,6 +345,9 @@ impl Streamer {
 
 impl Drop for Streamer {
     fn drop(&mut self) {
+        self.sessions
+            .iter_mut()
+            .for_each(StreamedSession::keep_acked);
         let drains = self.sessions.iter().filter_map(StreamedSession::drain);
         drains.for_each(|drain| status::remove(drain.session()));
     }

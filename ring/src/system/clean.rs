@@ -260,12 +260,12 @@ const LEFTOVER_SECONDS: i64 = 60;
 /// Removes a file that a dead process has left next to its session: one that it died while laying
 /// out, the reason why tracing is off, or the notes of its streamer.
 fn remove_leftover(path: &Path) {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy())
-        .unwrap_or_default();
-    let endings = [session_dir::DRAFT_ENDING, ".off", ".stream", ".stream.new"];
-    if !endings.iter().any(|ending| name.ends_with(ending)) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let notes = name.trim_end_matches(".new");
+    let endings = [session_dir::DRAFT_ENDING, ".off", ".stream", ".acked"];
+    // How far a ring file was sent counts while that is there.
+    let is_needed = name.ends_with(".acked") && path.with_extension("ring").exists();
+    if is_needed || !endings.iter().any(|ending| notes.ends_with(ending)) {
         return;
     }
     let gone =

@@ -22,6 +22,10 @@ file that was cut off, or that holds sessions which go on, is not complete.
 store's segments. You can look at them, and delete them. 'unknown_blocks' counts
 what a newer version wrote and this one cannot read.
 
+Of a session that was streamed, 'missing' is what a collector had and these
+files have not. 'late' may still come: another store may have it, or its host.
+'unknown' was late ten minutes after its host said something last.
+
 Examples:
   ringmark verify run.rmk
   ringmark verify /var/lib/ringmark --json")]
@@ -37,7 +41,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = self.input.read_quietly()?;
-        let mut found = dump.verify();
+        let mut found = dump.verify_at(host_table::now_ns());
         found.cut_off = trace_files::cut_off(&self.input.files())?;
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
         let mut out = match self.json.is_on() {

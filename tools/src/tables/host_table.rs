@@ -1,5 +1,7 @@
 //! The table of hosts that `report`, `stat` and `verify` print where there are several.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use ringmark_decoder::{Dump, HostFigures, Stamper};
 use serde_json::json;
 
@@ -12,7 +14,7 @@ pub(crate) fn table(dump: &Dump) -> Option<Table> {
     if !dump.has_several_hosts() {
         return None;
     }
-    let hosts = dump.hosts();
+    let hosts = dump.hosts_at(now_ns());
     let columns = COLUMNS.iter().filter(|column| {
         let is_there = |host| (column.cell)(host).is_some();
         column.is_always || hosts.iter().any(is_there)
@@ -25,6 +27,12 @@ pub(crate) fn table(dump: &Dump) -> Option<Table> {
         table.row(columns.iter().map(cell).collect());
     }
     Some(table)
+}
+
+/// The present moment, ns since 1970: what is late of a host that has been silent is unknown.
+pub(crate) fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// A column of the table.
@@ -54,7 +62,7 @@ impl Column {
 }
 
 /// All columns.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 14] = [
     Column::always("HOST", |host| Some(name(&host.host))),
     Column::always(">PROCESSES", |host| Some(count(host.processes))),
     Column::always(">EVENTS", |host| Some(count(host.events))),
@@ -62,8 +70,13 @@ const COLUMNS: [Column; 11] = [
     Column::if_any(">OVERWRITTEN", |host| some(host.overwritten)),
     Column::if_any(">MISSING", |host| some(host.missing)),
     Column::if_any(">REMOVED", |host| some(host.removed)),
+    Column::if_any(">LATE", |host| some(host.late)),
+    Column::if_any(">UNKNOWN", |host| some(host.unknown)),
     Column::always("FIRST SEEN", |host| Some(moment(host.first_ns))),
     Column::always("LAST SEEN", |host| Some(moment(host.last_ns))),
+    Column::if_any("COMPLETE UNTIL", |host| {
+        (host.late + host.unknown > 0).then(|| moment(host.complete_ns))
+    }),
     Column::if_any("LOSSES FROM", |host| Some(moment(Some(host.losses_ns?.0)))),
     Column::if_any("LOSSES UNTIL", |host| Some(moment(Some(host.losses_ns?.1)))),
 ];
@@ -75,7 +88,7 @@ fn some(number: u64) -> Option<String> {
 
 /// The figures of all hosts as a JSON array.
 pub(crate) fn array(dump: &Dump) -> serde_json::Value {
-    dump.hosts().iter().map(object).collect()
+    dump.hosts_at(now_ns()).iter().map(object).collect()
 }
 
 fn object(host: &HostFigures) -> serde_json::Value {
@@ -88,6 +101,9 @@ fn object(host: &HostFigures) -> serde_json::Value {
         "overwritten": host.overwritten,
         "missing": host.missing,
         "removed": host.removed,
+        "late": host.late,
+        "unknown": host.unknown,
+        "complete_ts_ns": json::ts_ns(host.complete_ns),
         "first_ts_ns": json::ts_ns(host.first_ns),
         "last_ts_ns": json::ts_ns(host.last_ns),
         "lost_from_ts_ns": json::ts_ns(host.losses_ns.map(|losses| losses.0)),

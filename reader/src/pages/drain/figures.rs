@@ -4,6 +4,8 @@ use ringmark_format::session::Mode;
 use ringmark_ring::slot::WaitCounts;
 
 use crate::pages::drain::SessionDrain;
+#[cfg(feature = "stream")]
+use crate::pages::slot_progress::Hole;
 use crate::pages::slot_reader::SlotReader;
 
 impl SessionDrain {
@@ -27,6 +29,39 @@ impl SessionDrain {
     /// Events that a slot was given since the session's start, as last counted.
     pub(crate) fn events_of(&self, slot: u32) -> u64 {
         self.slots.get(slot as usize).map_or(0, SlotReader::events)
+    }
+
+    /// Bytes of the schema stream that are written.
+    #[cfg(feature = "stream")]
+    pub(crate) fn schema_bytes_written(&self) -> u64 {
+        self.schema_written
+    }
+
+    /// Pages that a slot has produced; 0: there is no such slot.
+    #[cfg(feature = "stream")]
+    pub(crate) fn produced(&self, slot: u32) -> u64 {
+        let slot = self.session.ring().slot(slot);
+        slot.map_or(0, |slot| slot.produced())
+    }
+
+    /// Notes pages that are gone by number, for [`SessionDrain::take_holes`].
+    #[cfg(feature = "stream")]
+    pub(crate) fn noting_holes(self) -> Self {
+        Self {
+            notes_holes: true,
+            ..self
+        }
+    }
+
+    /// Pages that were found gone since the last call, by slot.
+    #[cfg(feature = "stream")]
+    pub(crate) fn take_holes(&mut self) -> Vec<(u32, Hole)> {
+        let of_slot = |reader: &mut SlotReader| {
+            let slot = reader.index();
+            let holes = reader.take_holes();
+            holes.into_iter().map(move |hole| (slot, hole))
+        };
+        self.slots.iter_mut().flat_map(of_slot).collect()
     }
 
     /// Pages that were overwritten before they could be copied, all slots.

@@ -12,6 +12,7 @@ use crate::pages::drain::SessionDrain;
 use crate::pages::open_spans;
 use crate::sessions::lifetime::Lifetime;
 use crate::share::Share1024;
+use crate::stream::in_flight::Release;
 
 /// Bytes of pages that are packed together: fewer pack badly.
 const PACKED_BYTES: u64 = 64 << 10;
@@ -64,6 +65,12 @@ impl MappedSession {
             && self.drain.waiting_bytes() < PACKED_BYTES
             && self.drain.fullest() < CROWDED
     }
+
+    /// What was taken, to be released once it is durable.
+    pub(super) fn taken(&self) -> Release {
+        Release::pages(self.drain.taken(), self.drain.schema_bytes_written())
+    }
+
     /// Copies the stacks of open spans, once. A span that ends later is in the last pages, so it
     /// must come before they are taken.
     pub(super) fn copy_open_spans(&mut self) {

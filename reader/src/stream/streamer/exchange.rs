@@ -17,8 +17,6 @@ use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
 use crate::stream::streamed_session::{PassError, Stage, StreamedSession, Waits};
 
-/// How long a collector that will close may take to make durable what it has.
-const PART_WITHIN: Duration = Duration::from_secs(10);
 /// How long a page may be under way before it counts as waiting for a slow collector.
 const LATE: Duration = Duration::from_millis(100);
 
@@ -27,6 +25,9 @@ impl Streamer {
     pub(super) fn connect(&mut self) {
         let is_new = self.link.connect(&mut self.notices);
         self.done.connections += u64::from(is_new);
+        if is_new && self.options.zero_copy && !self.disk.is_there() {
+            self.notices.extend(self.link.against_references());
+        }
     }
 
     /// One round: hears the collector, then has every session send what waits.
@@ -129,13 +130,10 @@ impl Streamer {
         {
             match message {
                 CollectorMessage::Acknowledged => {}
-                CollectorMessage::Resume {
-                    session,
-                    schema_bytes,
-                    slots,
-                } => {
+                CollectorMessage::Resume { session, said } => {
+                    let from = connection.from();
                     if let Some(session) = self.session(session) {
-                        session.resume(&slots, schema_bytes);
+                        session.resume(from, &said);
                     }
                 }
                 CollectorMessage::Drain if !self.leaving && self.link.parting.is_none() => {
@@ -155,7 +153,9 @@ impl Streamer {
         // What it said before it closed counts, even if reading more failed.
         self.release();
         let durable = |c: &Connection| c.durable() == c.sent();
-        if self.link.connection.as_ref().is_some_and(durable) || since.elapsed() > PART_WITHIN {
+        if self.link.connection.as_ref().is_some_and(durable)
+            || since.elapsed() > self.link.end_within()
+        {
             let text = "the collector asks to come back later";
             return Err(io::Error::other(text));
         }
@@ -171,10 +171,12 @@ impl Streamer {
     /// Releases what the collector has for good, and ends sessions that it has as a whole.
     fn release(&mut self) {
         let durable = self.link.durable();
+        let from = self.link.connection.as_ref().map(Connection::from);
+        let store = from.map_or([0; 16], |from| from.store);
         while let Some(batch) = self.link.in_flight.next_durable(durable) {
             self.link.has_moved = true;
             if let Some(session) = self.session(batch.session)
-                && let Err(error) = session.release(&batch.release)
+                && let Err(error) = session.release(&batch.release, store)
             {
                 self.notices.push(error.to_string());
             }
@@ -191,7 +193,7 @@ impl Streamer {
 
     /// Ends a session whose every page is durable, and adds its figures to the totals.
     fn end_session(&mut self, index: usize) {
-        let session = self.sessions.remove(index);
+        let mut session = self.sessions.remove(index);
         if let Some(drain) = session.drain() {
             status::remove(drain.session());
         }

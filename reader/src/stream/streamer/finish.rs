@@ -11,16 +11,13 @@ use crate::error::ReaderError;
 use crate::interval::SCAN_EVERY;
 use crate::stream::streamed_session::StreamedSession;
 
-/// How long it may take until all is durable.
-const END_WITHIN: Duration = Duration::from_secs(10);
-
 impl Streamer {
     /// Sends what is there now, open pages included, and waits until it is durable.
     ///
     /// # Errors
     /// It is not durable in time; what is not was not released.
     pub(super) fn finish(&mut self) -> Result<(), ReaderError> {
-        let deadline = Instant::now() + END_WITHIN;
+        let begun = Instant::now();
         self.leaving = true;
         let mut said_bye = false;
         while !(self.sessions.is_empty() && said_bye) {
@@ -39,8 +36,9 @@ impl Streamer {
             if self.sessions.is_empty() && self.link.connection.is_none() {
                 return Ok(());
             }
-            if Instant::now() > deadline {
-                return Err(self.not_durable());
+            let within = self.link.end_within();
+            if begun.elapsed() > within {
+                return Err(self.not_durable(within));
             }
             match &self.link.connection {
                 Some(connection) => drop(connection.wait(SCAN_EVERY)),
@@ -66,7 +64,7 @@ impl Streamer {
         self.hear()
     }
 
-    fn not_durable(&self) -> ReaderError {
+    fn not_durable(&self, within: Duration) -> ReaderError {
         let waits = self.options.spill.as_ref().map(|spill| {
             let (bytes, directory) = (self.figures().spilled, spill.directory.display());
             format!("; {bytes} bytes wait in {directory} for the next stream")
@@ -74,7 +72,7 @@ impl Streamer {
         let text = format!(
             "{} sessions are not durable after {} s; what is not was not released{}",
             self.sessions.len(),
-            END_WITHIN.as_secs(),
+            within.as_secs(),
             waits.unwrap_or_default()
         );
         ReaderError::Collector {

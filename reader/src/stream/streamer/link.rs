@@ -7,6 +7,7 @@ use super::dialer::Dialer;
 use crate::stream::connection::Connection;
 use crate::stream::expiry::Expiry;
 use crate::stream::in_flight::InFlight;
+use crate::stream::terms::Terms;
 
 /// The connection to the collector, and what is known about its absence.
 pub(super) struct CollectorLink {
@@ -20,6 +21,8 @@ pub(super) struct CollectorLink {
     pub(super) is_stalled: bool,
     /// When the collector announced that it will close.
     pub(super) parting: Option<Instant>,
+    /// Within how long the latest collector acknowledges everything at the end.
+    end_within: Duration,
     /// Since when there has been a connection; of no meaning while there is none.
     connected_since: Instant,
     /// The collector took pages for good since this was last asked.
@@ -39,6 +42,7 @@ impl CollectorLink {
             away_since: Instant::now(),
             is_stalled: false,
             parting: None,
+            end_within: Terms::read(&[]).end_within(),
             connected_since: Instant::now(),
             has_moved: false,
         }
@@ -52,7 +56,19 @@ impl CollectorLink {
         }
         self.connection = self.dialer.poll(notices);
         self.connected_since = Instant::now();
+        let terms = self.connection.as_ref().map(Connection::terms);
+        self.end_within = terms.map_or(self.end_within, Terms::end_within);
         self.connection.is_some()
+    }
+
+    /// How long to wait for the last acknowledgements.
+    pub(super) fn end_within(&self) -> Duration {
+        self.end_within
+    }
+
+    /// Why the collector gets no pages by reference; `None`: it may.
+    pub(super) fn against_references(&self) -> Option<String> {
+        self.connection.as_ref()?.terms().against_references()
     }
 
     /// Has the dialer begin its waits anew if the connection works.

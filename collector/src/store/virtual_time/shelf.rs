@@ -1,0 +1,144 @@
+//! A collector with its store: what came, how much of that is durable, and what it knows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ringmark_format::stream::UNKNOWN;
+use ringmark_reader::SlotPosition;
+use ringmark_reader::stream::machines::{Resumed, StoreSide};
+
+use super::super::positions::Positions;
+use super::host::Message;
+
+/// A store, and the collector that writes to it.
+#[derive(Default)]
+pub(super) struct Shelf {
+    pub(super) id: [u8; 16],
+    /// It knows that the host remembers.
+    pub(super) knows_memory: bool,
+    /// It keeps nothing in mind over a connection's end.
+    pub(super) is_stateless: bool,
+    /// What was stored, in order; the first `durable` of it survive a loss of power.
+    log: Vec<Message>,
+    durable: usize,
+    positions: BTreeMap<u32, Positions>,
+    /// Messages under way to it on the present connection.
+    pub(super) under_way: VecDeque<Message>,
+    /// Pages in each message of the present connection that it took.
+    came: Vec<u64>,
+}
+
+impl Shelf {
+    /// An empty one.
+    pub(super) fn new(id: u8, is_stateless: bool) -> Self {
+        Self {
+            id: [id; 16],
+            knows_memory: true,
+            is_stateless,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn side(&self) -> StoreSide {
+        StoreSide {
+            store: self.id,
+            knows_memory: self.knows_memory,
+        }
+    }
+
+    /// A connection begins: what RESUME says. All that is stored is durable then.
+    pub(super) fn greet(&mut self) -> Resumed {
+        self.under_way.clear();
+        self.came.clear();
+        self.durable = self.log.len();
+        let position = |(&slot, positions): (&u32, &Positions)| {
+            let next_page = positions.resume();
+            (SlotPosition { slot, next_page }, 0)
+        };
+        let slots: Vec<_> = match self.is_stateless {
+            true => Vec::new(),
+            false => self.positions.iter().map(position).collect(),
+        };
+        Resumed {
+            flags: if slots.is_empty() { UNKNOWN } else { 0 },
+            schema_bytes: 0,
+            slots,
+        }
+    }
+
+    /// Takes the next message that is under way.
+    pub(super) fn take(&mut self) {
+        let Some(message) = self.under_way.pop_front() else {
+            return;
+        };
+        let message = match message {
+            Message::Pages(mut pages) => {
+                self.came.push(pages.len() as u64);
+                pages.retain(|&(slot, page)| self.put(slot, page));
+                Message::Pages(pages)
+            }
+            progress => {
+                self.came.push(0);
+                progress
+            }
+        };
+        self.log.push(message);
+    }
+
+    /// Notes a page; returns whether it is stored now.
+    fn put(&mut self, slot: u32, page: u64) -> bool {
+        let positions = self.positions.entry(slot).or_default();
+        // What a stateless collector stored before, it does not know.
+        let is_new = self.is_stateless || positions.is_new(page);
+        if is_new {
+            positions.have(page);
+        }
+        is_new
+    }
+
+    /// Makes all that came durable; returns what ACK says.
+    pub(super) fn sync(&mut self) -> u64 {
+        self.durable = self.log.len();
+        self.received()
+    }
+
+    /// Pages that came, and of which the streamer has not heard that they are durable.
+    pub(super) fn unheard(&self, heard: u64) -> u64 {
+        self.came.iter().skip(heard as usize).sum()
+    }
+
+    /// What it would acknowledge if it did so before a sync: a bug.
+    pub(super) fn received(&self) -> u64 {
+        self.came.len() as u64
+    }
+
+    /// The machine loses its power: what is not durable is gone, and the rest is read again.
+    pub(super) fn lose_power(&mut self) {
+        self.log.truncate(self.durable);
+        self.positions.clear();
+        self.under_way.clear();
+        for message in self.log.clone() {
+            if let Message::Pages(pages) = message {
+                for (slot, page) in pages {
+                    self.positions.entry(slot).or_default().have(page);
+                }
+            }
+        }
+    }
+
+    /// All pages that are stored, those of several connections each as often as they came.
+    pub(super) fn pages(&self) -> Vec<(u32, u64)> {
+        let pages = |message: &Message| match message {
+            Message::Pages(pages) => pages.clone(),
+            Message::Progress(_) => Vec::new(),
+        };
+        self.log.iter().flat_map(pages).collect()
+    }
+
+    /// The PROGRESS blocks that are stored.
+    pub(super) fn progress(&self) -> impl Iterator<Item = &[u8]> {
+        self.log.iter().filter_map(|message| match message {
+            Message::Progress(content) => Some(content.as_slice()),
+            Message::Pages(_) => None,
+        })
+    }
+}
