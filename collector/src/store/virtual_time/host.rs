@@ -41,6 +41,8 @@ pub(super) struct Host {
     pub(super) sent: u64,
     /// Pages that were acknowledged, and that a restart forgot.
     pub(super) may_come_twice: u64,
+    /// Pages that were sent although the streamer knew that a collector has them.
+    pub(super) again: u64,
     /// What the file next to the ring file holds.
     file: Vec<u8>,
     now_ns: u64,
@@ -61,6 +63,7 @@ impl Host {
             in_flight: InFlight::default(),
             sent: 0,
             may_come_twice: 0,
+            again: 0,
             file: Vec::new(),
             now_ns: 0,
         }
@@ -117,6 +120,7 @@ impl Host {
                     ring.progress.skip();
                     continue;
                 }
+                self.again += u64::from(page < ring.acked);
                 ring.progress.took(page * EVENTS, (page + 1) * EVENTS);
                 ring.progress.next += 1;
                 pages.push((slot as u32, page));
@@ -210,7 +214,8 @@ impl Host {
                 .unwrap_or_default();
             let written = ring.progress.written;
             if self.overwrites {
-                self.may_come_twice += ring.acked.saturating_sub(known);
+                let oldest = ring.produced.saturating_sub(ring.pages);
+                self.may_come_twice += ring.acked.saturating_sub(known.max(oldest));
                 ring.acked = known;
             }
             ring.progress = progress(self.overwrites, written);
