@@ -225,6 +225,7 @@ fn open_span_singles() -> [Row; 10] {
 
 fn code_singles() -> Vec<Row> {
     let mut singles = other_singles();
+    singles.extend(later_singles());
     let place = singles.iter().position(|row| row[0] == "`page::BUSY`");
     let place = place.expect("the numbers of pages");
     singles.splice(place..place, open_span_singles());
@@ -275,6 +276,11 @@ fn other_singles() -> Vec<Row> {
         single("counters::FINAL", counters::FINAL),
         single("counters::SCHEMA_INCOMPLETE", counters::SCHEMA_INCOMPLETE),
         single("clock::SAMPLE_SPACING_TICKS", clock::SAMPLE_SPACING_TICKS),
+    ]
+}
+
+fn later_singles() -> Vec<Row> {
+    vec![
         single("stream::STREAM_MAJOR", stream::STREAM_MAJOR),
         single("stream::STREAM_MINOR", stream::STREAM_MINOR),
         single("stream::PING_EVERY_MS", stream::PING_EVERY_MS),

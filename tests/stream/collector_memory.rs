@@ -193,8 +193,11 @@ fn what_one_collector_acknowledged_no_other_one_gets() {
     assert_eq!((said[0].head.epoch, said[0].head.store), (2, [1; 16]));
     assert!(said[0].head.schema_acked > 0 && said[0].slots.iter().any(|s| s.start > 0));
     let _ = end(second, streaming);
+    expect_nothing_again(&scene);
+}
 
-    // A streamer that starts again knows it, too: the file next to the ring file says so.
+/// A streamer that starts again knows it, too: the file next to the ring file says so.
+fn expect_nothing_again(scene: &Scene) {
     assert!(scene.ring_file.with_extension("acked").is_file());
     let streaming = scene.start(|_| {});
     let mut third = scene.taker.welcome_to(3, PLENTY, &[]);

@@ -59,7 +59,7 @@ impl Positions {
         self.begun_at = page;
     }
 
-    /// Pages between the last one that is stored and this one that nobody has, as far as known here.
+    /// Pages between the last one that is stored and this one that no store has, as far as known here.
     pub(super) fn skipped_before(&self, page: u64) -> u64 {
         page.saturating_sub(self.next.max(self.begun_at))
     }

@@ -137,22 +137,7 @@ impl Verification {
                 }
             }
         }
-        for (name, number, why) in [
-            (
-                "late",
-                self.late,
-                "sent, or still to be sent, and not here yet",
-            ),
-            (
-                "unknown",
-                self.unknown,
-                "not here, and their hosts have been silent since",
-            ),
-        ] {
-            if number > 0 {
-                writeln!(lines, "{name}: {number}: {why}")?;
-            }
-        }
+        self.write_late(&mut lines)?;
         if self.left_out > 0 {
             writeln!(lines, "left_out: {}", self.left_out)?;
         }
@@ -193,5 +178,26 @@ impl Verification {
             writeln!(lines, "damage: {damage}")?;
         }
         f.write_str(&lines)
+    }
+
+    /// Writes what may still come, if there is any.
+    fn write_late(&self, lines: &mut String) -> fmt::Result {
+        for (name, number, why) in [
+            (
+                "late",
+                self.late,
+                "sent, or still to be sent, and not here yet",
+            ),
+            (
+                "unknown",
+                self.unknown,
+                "not here, and their hosts have been silent since",
+            ),
+        ] {
+            if number > 0 {
+                writeln!(lines, "{name}: {number}: {why}")?;
+            }
+        }
+        Ok(())
     }
 }

@@ -12,39 +12,7 @@ use ringmark_format::store::IndexSlot;
 
 use crate::blocks::page::Page;
 use crate::trace_file::session::{Session, Slot};
-
-/// Why events are not in the output, the class of a [`Loss`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
-    /// Never written: the ring was full, or another cause. `None`: the cause is not known.
-    Lost(Option<Cause>),
-    /// Written, then replaced by newer events, as overwrite mode does.
-    Overwritten,
-    /// Written, but not in this input: damaged, cut off, or moved out by another reader.
-    Missing,
-    /// Stored by a collector, and removed with the oldest segments of its session.
-    Removed,
-    /// Written, and gone on its host before it could be sent.
-    Unsent,
-    /// Written, and not here yet: its host has not said that a collector has it, or that it is gone.
-    Late,
-}
-
-impl Why {
-    /// The cause as output names it, in text and in JSON.
-    #[must_use]
-    pub const fn cause(self) -> &'static str {
-        match self {
-            Self::Lost(Some(cause)) => cause.name(),
-            Self::Lost(None) => "unknown",
-            Self::Overwritten => "overwritten",
-            Self::Missing => "not in this trace file",
-            Self::Removed => "removed from the store",
-            Self::Unsent => "gone before it was sent",
-            Self::Late => "not here yet",
-        }
-    }
-}
+pub use crate::trace_file::why::Why;
 
 /// A number of events that are not there, for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,14 +91,8 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         } else {
             let gap = gap_after(session, events);
             let pages = next_page..page.number.0;
-            losses.absent(
-                session,
-                slot.index.0,
-                index,
-                pages,
-                (header.first_event, events),
-                gap,
-            );
+            let place = (slot.index.0, index);
+            losses.absent(session, place, pages, (header.first_event, events), gap);
             causes.take(now, |why, count| losses.push(index, why, count));
         }
         lost = lost.max(header.lost_before);
@@ -142,20 +104,15 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         let gap = gap_after(session, events);
         let counted = (&mut events, &mut lost, &mut causes);
         losses.pass(end, piece, counted, gap);
+        next_page = piece.next_page.max(next_page);
     }
     if let Some(counters) = counters {
         let now = total(&counters.lost).saturating_sub(lost);
         causes.take(now, |why, count| losses.push(end, why, count));
         if session.is_final() {
             let (pages, all) = (next_page..counters.produced, counters.events.max(events));
-            losses.absent(
-                session,
-                slot.index.0,
-                end,
-                pages,
-                (all, events),
-                Why::Missing,
-            );
+            let place = (slot.index.0, end);
+            losses.absent(session, place, pages, (all, events), Why::Missing);
         }
     }
     losses
@@ -223,8 +180,7 @@ impl SlotLosses {
     fn absent(
         &mut self,
         session: &Session,
-        slot: u32,
-        index: usize,
+        (slot, index): (u32, usize),
         pages: Range<u64>,
         (expected, seen): (u64, u64),
         gap: Why,

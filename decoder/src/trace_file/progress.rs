@@ -7,7 +7,7 @@ use ringmark_format::progress::{GoneRange, Progress, ProgressSlot, cause};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
-use crate::trace_file::loss::Why;
+use crate::trace_file::why::Why;
 
 /// The PROGRESS blocks of a session.
 #[derive(Debug, Clone, Default)]

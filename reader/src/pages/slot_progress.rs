@@ -16,7 +16,7 @@ pub struct SlotProgress {
     gaps: Gaps,
     /// `gaps` as of the last write; a rewind restores them.
     gaps_before: Gaps,
-    /// Pages that are gone, since they were last asked for; `None`: nobody asks.
+    /// Pages that are gone, since they were last asked for; `None`: no reader asks.
     holes: Option<Vec<Hole>>,
 }
 

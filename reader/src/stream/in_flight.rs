@@ -27,7 +27,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Pages in rings, after so many bytes of schema.
+    /// Pages in rings, after these bytes of schema.
     pub fn pages(pages: Vec<SlotPosition>, schema_bytes: u64) -> Self {
         Self {
             pages,

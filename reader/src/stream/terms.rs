@@ -26,7 +26,7 @@ impl Terms {
     pub(super) fn read(attributes: &[u8]) -> Self {
         let find = |tag| {
             let mut all = Attributes::new(attributes);
-            all.find_map(|found| (found.tag == tag).then_some(found))
+            Iterator::find(&mut all, |found| found.tag == tag)
         };
         let number = |tag| find(tag)?.as_u32();
         let end_within = number(tag::END_WITHIN).unwrap_or(END_WITHIN_MS);
@@ -83,7 +83,7 @@ mod tests {
             why.contains("5000 ms") && why.contains("at most 100"),
             "{why}"
         );
-        // Of another size: not read.
+        // A value of another size is not read.
         let mut attributes = Vec::new();
         push(&mut attributes, tag::WINDOW, b"8");
         assert_eq!(Terms::read(&attributes), Terms::read(&[]));

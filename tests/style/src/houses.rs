@@ -28,6 +28,7 @@ pub const FLOORS: &[House<'_>] = &[
             "counters",
             "schema",
             "stream",
+            "progress",
             "removals",
             "store",
             "mailbox",

@@ -22,7 +22,7 @@ file that was cut off, or that holds sessions which go on, is not complete.
 store's segments. You can look at them, and delete them. 'unknown_blocks' counts
 what a newer version wrote and this one cannot read.
 
-Of a session that was streamed, 'missing' is what a collector had and these
+Where a session was streamed, 'missing' is what a collector had and these
 files have not. 'late' may still come: another store may have it, or its host.
 'unknown' was late ten minutes after its host said something last.
 
