@@ -132,6 +132,44 @@ fn spans_that_a_killed_program_was_in_are_open() {
     assert_eq!(fact(&living, "open at the end"), open, "while it ran");
 }
 
+/// The summary of a page of a program that ended in this way, and its pid.
+fn summary_of_end(fixture: &Fixture, browser: &str, way: &str) -> (String, u32) {
+    let file = fixture.path("end.rmk");
+    let mut command = ringmark();
+    command.env("RINGMARK_DIR", fixture.sessions());
+    command.arg("record").arg("-o").arg(&file).arg("--");
+    command.arg(env!("CARGO_BIN_EXE_ways_to_end")).arg(way);
+    let _ = run(&mut command, SOON).expect("the tool");
+    let dump = decode(std::slice::from_ref(&file));
+    let page = fixture.path("end.html");
+    let mut command = ringmark();
+    command.arg("report").arg(&file).args(["--html", "-o"]);
+    let _ = run(command.arg(&page), SOON).expect("the tool");
+    let pid = dump.sessions.first().expect("a session").pid();
+    (html_of(fixture, browser, &page), pid)
+}
+
+#[test]
+fn the_thread_that_ended_the_program_is_named_if_it_is_known() {
+    let Some(browser) = browser() else { return };
+    let fixture = Fixture::new("page-ends");
+    let (dom, pid) = summary_of_end(&fixture, browser, "panic");
+    let panicked = format!("data-fact=\"panicked\" class=\"alarm\">ways_to_end [{pid}]<");
+    assert!(dom.contains(&panicked), "{panicked} in {dom}");
+    assert!(!dom.contains("Which thread got"), "{dom}");
+    let (dom, pid) = summary_of_end(&fixture, browser, "segv");
+    let sentence =
+        format!("Which thread got SIGSEGV is not recorded; ways_to_end[{pid}] did something last.");
+    assert!(dom.contains(&sentence), "{sentence} in {dom}");
+    assert!(!dom.contains("data-fact=\"panicked\""), "{dom}");
+    // Signals of a whole process have no thread.
+    let (dom, _) = summary_of_end(&fixture, browser, "kill");
+    assert!(
+        dom.contains("SIGKILL") && !dom.contains("Which thread got"),
+        "{dom}"
+    );
+}
+
 #[test]
 fn a_store_has_a_page_that_goes_to_a_pipe() {
     let Some(browser) = browser() else { return };

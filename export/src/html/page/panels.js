@@ -45,6 +45,7 @@ function facts(trace) {
     fact("threads", count(trace.threads.size)),
     fact("spans and calls", count(trace.size - events)),
     fact("events", count(events)),
+    ...meta.panicked.map((thread) => fact("panicked", trace.threadLabel({ thread }), true)),
     fact("open at the end", count(open), open > 0),
     fact("events not here", count(missing), missing > 0));
 }
