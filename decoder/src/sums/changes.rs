@@ -100,10 +100,37 @@ pub struct Change {
     pub of: Compared,
     /// The name; that of a function is demangled.
     pub name: Vec<u8>,
-    /// Target of the spans, or file name of the function's module.
+    /// Target of the spans, or file name of the function's module: those of the first trace, where the
+    /// second one has another.
     pub target: Vec<u8>,
     /// What each trace has of it.
     pub sides: [Side; 2],
+}
+
+/// Joins what only the first trace has with what only the second one has, if each has the name in one
+/// target alone: programs and modules may be called differently.
+fn join(changes: &mut Vec<Change>) {
+    let mut alone: HashMap<(Compared, &[u8]), [Vec<usize>; 2]> = HashMap::new();
+    for (place, change) in changes.iter().enumerate() {
+        let places = alone.entry((change.of, &change.name)).or_default();
+        match (change.is_gone(), change.is_new()) {
+            (true, false) => places[0].push(place),
+            (false, true) => places[1].push(place),
+            // In both: another target is another thing of this name.
+            _ => places.iter_mut().for_each(|side| side.push(place)),
+        }
+    }
+    let pairs: Vec<_> = alone
+        .into_values()
+        .filter_map(|places| match places.each_ref().map(Vec::as_slice) {
+            [[first], [second]] if first != second => Some((*first, *second)),
+            _ => None,
+        })
+        .collect();
+    for (first, second) in pairs {
+        changes[first].sides[1] = std::mem::take(&mut changes[second].sides[1]);
+    }
+    changes.retain(|change| change.sides.iter().any(|side| side.count > 0));
 }
 
 impl Change {
@@ -123,6 +150,7 @@ impl Change {
             }
         }
         let mut found = changes.found;
+        join(&mut found);
         let size = |change: &Self| change.of_figure(figure).map(i128::unsigned_abs);
         found.sort_by(|a, b| (size(b), &a.name, &a.target).cmp(&(size(a), &b.name, &b.target)));
         found
@@ -259,6 +287,47 @@ mod tests {
         assert!(!changes[3].is_new() && !changes[3].is_gone());
         let by_count = Change::between(&first, &second, Figure::Count);
         assert_eq!(names(&by_count)[3], (of_calls, "same"), "no change is last");
+    }
+
+    #[test]
+    fn programs_may_be_called_differently() {
+        let dump = Dump::default();
+        let of = |module: &str, names: &[&str]| {
+            let in_module = |name: &&str| FunctionTimes {
+                module: module.into(),
+                ..function(name, &[5])
+            };
+            names.iter().map(in_module).collect::<Vec<_>>()
+        };
+        let libc = || of("libc.so", &["free"]);
+        let first = [of("app-1", &["main", "old", "free"]), libc()].concat();
+        let second = [of("app-2", &["main", "new", "free"]), libc()].concat();
+        let (first, second) = (
+            figures(&dump, vec![], first),
+            figures(&dump, vec![], second),
+        );
+        let mut changes = Change::between(&first, &second, Figure::Total);
+        changes.sort_by(|a, b| (&a.name, &a.target).cmp(&(&b.name, &b.target)));
+        let found: Vec<_> = changes
+            .iter()
+            .map(|c| {
+                (
+                    names(std::slice::from_ref(c))[0].1,
+                    c.target.as_slice(),
+                    c.sides.map(|s| s.count),
+                )
+            })
+            .collect();
+        // `free` is in several modules: which of them is the other's is not known.
+        let expected: [(&str, &[u8], [u64; 2]); 6] = [
+            ("free", b"app-1", [1, 0]),
+            ("free", b"app-2", [0, 1]),
+            ("free", b"libc.so", [1, 1]),
+            ("main", b"app-1", [1, 1]),
+            ("new", b"app-2", [0, 1]),
+            ("old", b"app-1", [1, 0]),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

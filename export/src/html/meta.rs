@@ -58,7 +58,7 @@ impl Meta<'_, '_> {
 
     /// `processes`: number, name, id. `threads`: number, number of the process, name, id. `tracks`:
     /// number of the process, number of the thread or -1, what it shows, rows, 1 if its slices have no
-    /// duration, name of the argument that is a counter's value.
+    /// duration, name of the argument that is a counter's value, its unit.
     fn push_places(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"processes\":");
         list(self.processes, out, |(number, process), out| {
@@ -89,6 +89,8 @@ impl Meta<'_, '_> {
                 let tail = format!(",{},{is_of_events},", track.rows.len());
                 out.extend_from_slice(tail.as_bytes());
                 text(&track.value, out);
+                out.push(b',');
+                text(&track.unit, out);
                 out.push(b']');
             },
         );

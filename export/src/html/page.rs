@@ -5,13 +5,14 @@ use std::io::{self, Write};
 const HEAD: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// In the order in which they are read: each uses only those before it, but for what it calls later.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("page/format.js"),
     include_str!("page/unpack.js"),
     include_str!("page/trace.js"),
     include_str!("page/sums.js"),
     include_str!("page/colours.js"),
     include_str!("page/layout.js"),
+    include_str!("page/counter.js"),
     include_str!("page/timeline.js"),
     include_str!("page/flame.js"),
     include_str!("page/panels.js"),

@@ -79,6 +79,8 @@ pub(super) struct Track {
     pub(super) rows: Vec<Vec<Slice>>,
     /// Name of the argument that is a counter's value; empty: this is no counter.
     pub(super) value: Vec<u8>,
+    /// Unit of the values, or empty.
+    pub(super) unit: Vec<u8>,
     open: Vec<Slice>,
 }
 

@@ -111,6 +111,7 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
         let track = self.tracks.entry(key).or_default();
         if track.value.is_empty() {
             track.value = printable(&field.name);
+            track.unit = printable(&field.unit);
         }
         Some(track)
     }

@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 
 use super::Style;
 use super::units::counted;
-use super::width::{SHORTEST_NAME, cut, shorten, width};
+use super::width::{SHORTEST_NAME, cut, shorten_name, width};
 
 /// Headings of columns that may be cut, the one that is cut first in front.
 const CUT: [&str; 8] = [
@@ -129,7 +129,7 @@ impl Table {
             let others = self.row_width() - self.widths()[place];
             let room = columns.saturating_sub(others).max(SHORTEST_NAME);
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
-                shorten(cell, room);
+                shorten_name(cell, room);
             }
         }
     }

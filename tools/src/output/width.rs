@@ -1,5 +1,7 @@
 //! Text in the columns of a terminal: how wide it is, cut to a width, wrapped to a width.
 
+use std::ops::Range;
+
 use unicode_width::UnicodeWidthChar;
 
 /// Characters that a cut name keeps at least.
@@ -74,6 +76,42 @@ pub(crate) fn shorten(text: &mut String, room: usize) {
     *text = format!("{}…{}", &text[..front], &text[back..]);
 }
 
+/// Shortens a name that is wider than `room`: that of a function of C++ by the types of its arguments, and
+/// only then in the middle.
+pub(crate) fn shorten_name(name: &mut String, room: usize) {
+    if width(name) > room
+        && let Some(types) = argument_types(name)
+    {
+        name.replace_range(types, "…");
+    }
+    shorten(name, room);
+}
+
+/// Where the types of the arguments stand in the name of a C++ function: between the last parentheses,
+/// which only qualifiers follow.
+fn argument_types(name: &str) -> Option<Range<usize>> {
+    let (mut end, mut depth) = (name, 0);
+    if let Some((before, _)) = name.split_once(" [clone ") {
+        end = before;
+    }
+    for qualifier in [" &&", " &", " volatile", " const"] {
+        end = end.strip_suffix(qualifier).unwrap_or(end);
+    }
+    let end = end.strip_suffix(')')?;
+    let closing = |c| match c {
+        ')' => 1,
+        '(' => -1,
+        _ => 0,
+    };
+    let is_first = |(_, c): &(usize, char)| {
+        depth += closing(*c);
+        depth < 0
+    };
+    let (open, _) = end.char_indices().rev().find(is_first)?;
+    let is_of_function = !end[..open].is_empty() && !end[..open].ends_with(' ');
+    (is_of_function && open + 1 < end.len()).then_some(open + 1..end.len())
+}
+
 /// Adds spaces up to `room` columns.
 pub(crate) fn pad(text: &mut String, room: usize) {
     let missing = room.saturating_sub(width(text));
@@ -145,6 +183,31 @@ mod tests {
         assert_eq!(short("要求要求", 6), "要…求");
         assert_eq!(short("aaae\u{301}b", 4), "a…e\u{301}b");
         assert_eq!(short("aaaae\u{301}", 3), "a…e\u{301}");
+    }
+
+    #[test]
+    fn types_of_arguments_go_before_the_middle_of_a_name() {
+        let short = |name: &str, room| {
+            let mut name = name.to_owned();
+            shorten_name(&mut name, room);
+            name
+        };
+        let get = "shop::Cart::get(std::string const&, int) const";
+        let call = "run(int)::{lambda(char)#1}::operator()(int (*)(char)) const";
+        for (name, room, expected) in [
+            (get, 46, get),
+            (get, 45, "shop::Cart::get(…) const"),
+            (get, 21, "shop::Cart…t(…) const"),
+            (call, 50, "run(int)::{lambda(char)#1}::operator()(…) const"),
+            ("f(int, int) [clone .cold]", 20, "f(…) [clone .cold]"),
+            ("(anonymous namespace)::go", 20, "(anonymou…space)::go"),
+            ("GET /orders (a slow one)", 14, "GET /o…ow one)"),
+            ("a_long_name()", 9, "a_lo…me()"),
+        ] {
+            let found = short(name, room);
+            assert_eq!(found, expected);
+            assert!(width(&found) <= room, "{found}");
+        }
     }
 
     #[test]

@@ -84,8 +84,9 @@ function hover(app, event) {
 function lossUnder(app, event) {
   const { block } = lineAt(app.state.layout, event.offsetY - RULER + app.state.top);
   const time = app.timeline.timeAt(event.offsetX), slack = 4 / app.timeline.scale;
-  const loss = block && event.offsetX > GUTTER && block.losses.find((loss) => loss.from - slack <= time && time <= loss.to + slack);
-  return loss ? [counted(loss.events, "event") + " not here", "cause: " + loss.cause, "from " + duration(loss.from) + " to " + duration(loss.to)] : null;
+  const isUnder = (loss) => (isBeforeAll(loss) || loss.from - slack <= time) && time <= loss.to + slack;
+  const loss = block && event.offsetX > GUTTER && block.losses.find(isUnder);
+  return loss ? [counted(loss.events, "event") + " not here", "cause: " + loss.cause, isBeforeAll(loss) ? "before all that is here" : "from " + duration(loss.from) + " to " + duration(loss.to)] : null;
 }
 
 function listenToWheel(app) {

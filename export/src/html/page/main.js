@@ -181,7 +181,9 @@ class App {
   }
 
   goToLoss(loss) {
-    const long = Math.max(loss.to - loss.from, this.state.trace.length / 1000);
+    // Before the trace there is no more to see than its margin.
+    const { length } = this.state.trace;
+    const long = Math.max(loss.to - loss.from, length * (isBeforeAll(loss) ? BEFORE_ALL : 1 / 1000));
     const block = this.state.layout.blocks.find((block) => block.losses.includes(loss));
     if (block) this.show(block.y, block.height);
     this.look(loss.from - long / 2, loss.to + long / 2);

@@ -73,9 +73,10 @@ function lossTable(app) {
   const { trace } = app.state;
   if (trace.losses.length === 0) return [];
   const rows = trace.losses.slice(0, 200).map((loss) => {
-    const jump = element("button", { textContent: duration(loss.from) });
+    const isBefore = isBeforeAll(loss);
+    const jump = element("button", { textContent: isBefore ? "before all" : duration(loss.from) });
     jump.addEventListener("click", () => app.goToLoss(loss));
-    return tableRow([jump, duration(loss.to), count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1, 2]);
+    return tableRow([jump, isBefore ? "" : duration(loss.to), count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1, 2]);
   });
   const more = trace.losses.length - rows.length;
   const table = tableOf(["from", "to", "events", "thread", "cause"], rows, [0, 1, 2]);

@@ -1,6 +1,8 @@
 // Tables of spans: sums by name, the histogram of one name, its slowest.
 
 const SLOWEST_SHOWN = 40, NAMES_SHOWN = 300;
+// Letters of a slice's arguments in a table; its details have all.
+const ARGS_SHOWN = 200;
 
 function chip(app, name) {
   const chip = element("span", { className: "chip" });
@@ -50,7 +52,9 @@ function slowestOf(app) {
     const jump = element("button", { textContent: duration(trace.end[slice] - trace.start[slice]) + (trace.isOpen(slice) ? ", open" : "") });
     jump.addEventListener("click", () => app.goTo(slice));
     const text = trace.textOf(slice);
-    return tableRow([jump, text.length > 80 ? text.slice(0, 79) + "…" : text], [0]);
+    const args = element("span", { textContent: text.length > ARGS_SHOWN ? text.slice(0, ARGS_SHOWN - 1) + "…" : text, title: text });
+    return tableRow([jump, duration(trace.start[slice]), trace.threadLabel(trace.rowOf(slice).track), args], [0, 1]);
   });
-  return element("div", {}, element("h2", { textContent: "Its slowest" }), tableOf(["took", "arguments"], rows, [0]));
+  const table = tableOf(["took", "at", "thread", "arguments"], rows, [0, 1]);
+  return element("div", { className: "slowest" }, element("h2", { textContent: "Its slowest" }), table);
 }

@@ -141,7 +141,7 @@ class Timeline {
     const [y0, end] = this.rowsOf(line.y + 1, line.height - 2);
     const y1 = Math.min(end, height);
     if (y0 >= y1) return;
-    if (line.row.track.value && this.state.trace.valuesOf(line.row)) return this.drawCounter(line);
+    if (line.row.track.value && this.state.trace.valuesOf(line.row)) return drawCounter(this, line);
     this.edges.length = 0;
     const isHigh = y1 - y0 >= LOW_HEIGHT_MIN && !line.row.track.isEvents;
     const low = isHigh ? Math.round(y1 - (y1 - y0) * LOW_PART) : y0;
@@ -151,33 +151,6 @@ class Timeline {
       if (y !== low) this.pixels.copyWithin(y * width, from, from + width);
     }
     for (const edge of this.edges) this.dissolve(edge, y0, y1);
-  }
-
-  // The values of a counter as a line: each holds until the next one. A pixel with several of them is
-  // filled from the least to the most.
-  drawCounter(line) {
-    const { trace, from, colours } = this.state, { scale, left, ratio, row = line.row } = this;
-    const { all, least, most } = trace.valuesOf(row);
-    line.label = row.track.label + ", " + least + " to " + most;
-    const bottom = Math.round((RULER + line.y + line.height - 1 - this.state.top) * ratio);
-    const high = (line.height - 4) * ratio / (most - least || 1);
-    const ink = colours.pixel[trace.name[row.from]], shade = pixel(this.theme.dim);
-    let slice = trace.firstAt(from, row.from, row.to);
-    let value = slice > row.from ? all[slice - 1 - row.from] : NaN;
-    const end = Math.min(this.canvas.width, Math.round(this.pixelOf(trace.length)));
-    for (let column = left; column < end; column++) {
-      const over = from + (column + 1 - left) / scale;
-      let low = value, top = value;
-      for (; slice < row.to && trace.start[slice] < over; slice++) {
-        value = all[slice - row.from];
-        if (!(low <= value)) low = value;
-        if (!(top >= value)) top = value;
-      }
-      if (isNaN(top)) continue;
-      const y0 = Math.round(bottom - (top - least) * high) - 2, y1 = Math.round(bottom - (low - least) * high);
-      this.fill(column, column + 1, y0, y1, ink);
-      this.fill(column, column + 1, y1, bottom, shade);
-    }
   }
 
   // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
@@ -273,11 +246,13 @@ class Timeline {
     }
   }
 
-  // Hatched over the whole block, at least three pixels wide.
+  // Hatched over the whole block, at least three pixels wide. Before the trace all of it is a loss that
+  // is earlier.
   drawLoss(block, loss) {
     const { from, to } = this.state, { left, scale, theme } = this;
-    if (loss.to < from || loss.from > to) return;
-    const x = left + (loss.from - from) * scale;
+    const first = isBeforeAll(loss) ? Math.min(from, 0) : loss.from;
+    if (loss.to < from || first > to) return;
+    const x = left + (first - from) * scale;
     const x0 = Math.max(Math.floor(x), left);
     const x1 = Math.min(Math.max(Math.ceil(left + (loss.to - from) * scale), Math.floor(x) + 3), this.canvas.width);
     const [y0, y1] = this.rowsOf(block.y, block.height - GAP);
@@ -327,8 +302,10 @@ class Timeline {
     const top = RULER - state.top, context = this.context;
     context.fillStyle = css(theme.soft);
     for (const line of block.lines) {
+      if (!line.label || !this.isSeen(line.y, line.end - line.y)) continue;
       const height = Math.max(line.height, LINE), y = stuck(top + line.y, RULER + HEAD, top + line.end - height);
-      if (line.label && this.isSeen(line.y, line.end - line.y)) context.fillText(this.cut(line.label, GUTTER - 24), 18, y + height / 2);
+      const texts = line.range ? [line.label, line.range] : [line.label];
+      texts.forEach((text, place) => context.fillText(this.cut(text, GUTTER - 24), 18, y + height * (place + 0.5) / texts.length));
     }
     const y = stuck(top + block.y, RULER, top + block.y + block.height - GAP - HEAD);
     context.fillStyle = css(theme.head);

@@ -36,13 +36,18 @@ function readTexts(reader) {
   return { ends, bytes: reader.bytes.subarray(reader.at) };
 }
 
+// Whether a loss lies before everything that is here.
+function isBeforeAll(loss) {
+  return loss.from <= 0 && loss.to <= 0;
+}
+
 class Trace {
   // The texts of arguments come later: a picture needs none of them.
   constructor(meta, rows) {
     this.meta = meta;
     this.length = Math.max(meta.length, 1);
     this.texts = null;
-    this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value]) => ({ process, thread, label, depth, isEvents, value, rows: [] }));
+    this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value, unit]) => ({ process, thread, label, depth, isEvents, value, unit, rows: [] }));
     this.readRows(rows);
     this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
     this.processes = new Map(meta.processes.map(([number, name, pid]) => [number, { name, pid }]));
@@ -88,7 +93,7 @@ class Trace {
     if (!this.texts) return null;
     if (row.values !== undefined) return row.values;
     const all = new Float64Array(row.to - row.from), mark = " " + row.track.value + "=";
-    let least = 0, most = 0;
+    let least = Infinity, most = -Infinity;
     for (let i = 0; i < all.length; i++) {
       const text = " " + this.textOf(row.from + i), at = text.indexOf(mark);
       all[i] = at < 0 ? NaN : parseFloat(text.slice(at + mark.length));
