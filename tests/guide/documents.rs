@@ -47,6 +47,7 @@ documents! {
     guide_howto_data "docs/src/howto-data.md"
     guide_howto_perfetto "docs/src/howto-perfetto.md"
     guide_howto_size "docs/src/howto-size.md"
+    guide_howto_tables "docs/src/howto-tables.md"
     guide_howto_trigger "docs/src/howto-trigger.md"
     guide_introduction "docs/src/introduction.md"
     guide_migration "docs/src/migration.md"

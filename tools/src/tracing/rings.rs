@@ -84,12 +84,6 @@ impl Rings {
                  cannot be changed; RINGMARK=ring=… of a program that starts says how large they are"
             )));
         }
-        if !self.are_recorded && header.mode == Mode::Discard as u32 {
-            note(&format!(
-                "pid {pid}: its rings are in discard mode: without a recorder they keep the oldest calls, not the \
-                 newest"
-            ));
-        }
         if self.are_recorded && !is_roomy(header) {
             note(&format!(
                 "pid {pid}: the function tracer was there already, with rings of {found} in {} mode; \
