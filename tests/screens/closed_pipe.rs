@@ -9,7 +9,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, require_tools, run, wait_until, workspace_root};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 36] = [
+const LINES: [&str; 38] = [
     "--help",
     "--version",
     "help cat",
@@ -32,6 +32,8 @@ const LINES: [&str; 36] = [
     "graph calls.rmk",
     "export a.rmk --format chrome -o -",
     "export a.rmk --format folded -o -",
+    "scan a.rmk",
+    "scan top a.rmk",
     "verify a.rmk",
     "stat a.rmk",
     "stat -p PID --interval 1ms",

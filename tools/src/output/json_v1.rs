@@ -191,11 +191,13 @@ fn verification(old: &mut Map<String, Value>) {
     drop_keys(old, &["endings", "hosts"]);
     drop_keys(old, &["session", "host", "service", "pid"]);
     drop_keys(old, &["unknown_blocks"]);
-    // It had no name of its own there.
-    let removed = old.remove("removed").and_then(|removed| removed.as_u64());
-    let missing = old.get("missing").and_then(Value::as_u64);
-    if let (Some(removed), Some(missing)) = (removed, missing) {
-        old.insert("missing".to_owned(), (missing + removed).into());
+    // They had no names of their own there.
+    for name in ["removed", "late", "unknown"] {
+        let more = old.remove(name).and_then(|more| more.as_u64());
+        let missing = old.get("missing").and_then(Value::as_u64);
+        if let (Some(more), Some(missing)) = (more, missing) {
+            old.insert("missing".to_owned(), (missing + more).into());
+        }
     }
     causes_by_name(old);
     for (new, name) in [("first_ts_ns", "first_ts"), ("last_ts_ns", "last_ts")] {
