@@ -92,7 +92,8 @@ fn callbacks_are_switched_from_outside() {
     };
     wait_until(SOON, "callbacks", || (not_called() > 10).then_some(()));
     // It pauses as others do.
-    let _ = ask("trigger -T mine nothing:entry=start");
+    let asked = format!("trace trigger -T mine nothing:entry=start -p {pid}");
+    let _ = ringmark(&fixture, &asked, &[]).expect_code(4);
     assert!(ask("status").contains(" on, paused "));
     let _ = ask("trigger -T mine --none");
     assert!(ask("stop -T mine").contains(" 0 enabled;"));
