@@ -426,7 +426,7 @@ fn names_are_cut_where_the_terminal_ends() {
         "{cut}"
     );
     assert!(
-        cut.contains("  n_a_") && cut.contains("…") && cut.contains("(int)  long"),
+        cut.contains("  n_a_") && cut.contains("…") && cut.contains("(…)  long"),
         "{cut}"
     );
     assert!(report(&["--wide"]).contains(&full));

@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_int over;
+// The load ends; then, when no client waits for an answer, the door closes.
+static atomic_int over, closed;
 static atomic_ulong requests, failed, slowest;
 static struct sockaddr_in where = {.sin_family = AF_INET};
 
@@ -61,7 +62,7 @@ static void *listener(void *argument) {
     int door = (int)(intptr_t)argument, set = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
     epoll_ctl(set, EPOLL_CTL_ADD, door, &event);
-    while (!atomic_load(&over)) {
+    while (!atomic_load(&closed)) {
         int ready = epoll_wait(set, &event, 1, 100);
         if (ready < 0) atomic_fetch_add(&failed, 1);
         if (ready <= 0) continue;
@@ -131,6 +132,7 @@ int main(int count, char **arguments) {
     if (poll(&input, 1, atoi(arguments[1]) * 1000) < 0) atomic_fetch_add(&failed, 1);
     atomic_store(&over, 1);
     for (int i = 0; i < clients; i++) pthread_join(threads[i], 0);
+    atomic_store(&closed, 1);
     pthread_join(threads[32], 0);
     printf("ok requests=%lu failed=%lu slowest_us=%lu\n", atomic_load(&requests),
            atomic_load(&failed), atomic_load(&slowest));
