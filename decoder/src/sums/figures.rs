@@ -22,7 +22,7 @@ pub struct Counted {
     pub records: Filter,
     /// `records`, with names and conditions of what is counted; `None`: there are none.
     pub conditions: Option<Filter>,
-    /// Bits of the function tracers by session; see [`Calls::new`].
+    /// Bits of the function tracers by session; see `Calls::new`.
     pub tracers: Option<Vec<u64>>,
     /// Keep every duration, for exact percentiles.
     pub exact: bool,
