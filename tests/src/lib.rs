@@ -27,6 +27,7 @@ pub mod recording;
 pub mod scripted_collector;
 pub mod scripted_streamer;
 pub mod store_contents;
+pub mod streamed_scene;
 pub mod terminal;
 pub mod tmux;
 pub mod tools;

@@ -3,72 +3,20 @@
 //! collector of version 1.0 gets what it knows.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
 
 use ringmark_format::attribute::{push, tag};
 use ringmark_format::block::kind;
 use ringmark_format::progress::{ALL_SENT, GoneRange, Progress, ProgressSlot, cause};
 use ringmark_format::stream;
-use ringmark_reader::Selection;
-use ringmark_reader::stream::{Address, StreamFigures, StreamOptions, Streamer};
-use ringmark_tests::collecting::stream_options;
-use ringmark_tests::fixture::{Fixture, SOON};
-use ringmark_tests::scripted_collector::{Received, ScriptedCollector, ScriptedConnection};
+use ringmark_tests::fixture::SOON;
+use ringmark_tests::scripted_collector::{Received, ScriptedConnection};
+use ringmark_tests::streamed_scene::{StreamedScene, Streaming};
 use ringmark_tests::wait_until;
 use zerocopy::FromBytes;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 /// More than a session of this test has.
 const PLENTY: u64 = 64 << 20;
-
-/// A session that has ended, and a collector that does what a test wants.
-struct Scene {
-    fixture: Fixture,
-    taker: ScriptedCollector,
-    ring_file: PathBuf,
-}
-
-/// A streamer at work.
-struct Streaming {
-    thread: JoinHandle<Vec<String>>,
-    figures: Arc<Mutex<StreamFigures>>,
-}
-
-impl Scene {
-    fn new(label: &str, mode: &str) -> Self {
-        let fixture = Fixture::new(label);
-        let ringmark = format!("mode={mode},page=16K,session=16M,keep=always");
-        let program = fixture.start(EMIT, &ringmark, "2 2500 bulk=1000");
-        let _ = program.finish(SOON).expect_code(0);
-        Self {
-            taker: ScriptedCollector::at(&fixture.path("socket")),
-            ring_file: fixture.ring_file(),
-            fixture,
-        }
-    }
-
-    fn start(&self, change: impl FnOnce(&mut StreamOptions)) -> Streaming {
-        let to = Address::Unix(self.fixture.path("socket"));
-        let mut options = stream_options(Selection::Path(self.ring_file.clone()), to);
-        change(&mut options);
-        let mut streamer = Streamer::new(options).unwrap();
-        let figures = Arc::new(Mutex::new(StreamFigures::default()));
-        let told = figures.clone();
-        let thread = thread::spawn(move || {
-            let mut notices = Vec::new();
-            let each = |streamer: &mut Streamer| {
-                *told.lock().unwrap() = streamer.figures();
-                notices.extend(streamer.take_notices());
-            };
-            streamer.run(&AtomicBool::new(false), each).unwrap();
-            notices
-        });
-        Streaming { thread, figures }
-    }
-}
 
 /// Sealed pages, by slot and number.
 fn pages(heard: &[Received]) -> BTreeSet<(u32, u64)> {
@@ -139,12 +87,12 @@ fn end(mut taking: ScriptedConnection, streaming: Streaming) -> Vec<String> {
         }
     }
     drop(taking);
-    streaming.thread.join().unwrap()
+    streaming.thread.join().unwrap().1
 }
 
 #[test]
 fn what_one_collector_acknowledged_no_other_one_gets() {
-    let scene = Scene::new("memory", "overwrite,ring=512K");
+    let scene = StreamedScene::new("memory", EMIT, "overwrite,ring=512K");
     let streaming = scene.start(|_| {});
     let mut first = scene.taker.welcome_to(1, PLENTY, &[]);
     first.resume_unknown();
@@ -197,7 +145,7 @@ fn what_one_collector_acknowledged_no_other_one_gets() {
 }
 
 /// A streamer that starts again knows it, too: the file next to the ring file says so.
-fn expect_nothing_again(scene: &Scene) {
+fn expect_nothing_again(scene: &StreamedScene) {
     assert!(scene.ring_file.with_extension("acked").is_file());
     let streaming = scene.start(|_| {});
     let mut third = scene.taker.welcome_to(3, PLENTY, &[]);
@@ -210,7 +158,7 @@ fn expect_nothing_again(scene: &Scene) {
 
 #[test]
 fn a_collector_whose_store_has_damage_gets_pages_again() {
-    let scene = Scene::new("again", "overwrite,ring=512K");
+    let scene = StreamedScene::new("again", EMIT, "overwrite,ring=512K");
     let streaming = scene.start(|_| {});
     let mut taking = scene.taker.welcome_to(1, PLENTY, &[]);
     taking.resume_unknown();
@@ -232,7 +180,7 @@ fn a_collector_whose_store_has_damage_gets_pages_again() {
 
 #[test]
 fn a_collector_of_version_1_0_gets_no_progress() {
-    let scene = Scene::new("old-collector", "overwrite,ring=512K");
+    let scene = StreamedScene::new("old-collector", EMIT, "overwrite,ring=512K");
     let streaming = scene.start(|_| {});
     let mut taking = scene.taker.welcome(PLENTY);
     taking.resume(0, &[]);
@@ -249,7 +197,7 @@ fn a_collector_of_version_1_0_gets_no_progress() {
 
 #[test]
 fn a_small_window_is_enough() {
-    let scene = Scene::new("window", "overwrite,ring=512K");
+    let scene = StreamedScene::new("window", EMIT, "overwrite,ring=512K");
     let window: u64 = 72 << 10;
     let mut attributes = Vec::new();
     push(&mut attributes, tag::WINDOW, &window.to_le_bytes());
@@ -274,7 +222,7 @@ fn a_small_window_is_enough() {
 
 #[test]
 fn pages_are_copied_for_a_collector_that_acknowledges_late() {
-    let scene = Scene::new("late", "discard,ring=2M");
+    let scene = StreamedScene::new("late", EMIT, "discard,ring=2M");
     let mut attributes = Vec::new();
     push(&mut attributes, tag::ACK_WITHIN, &5000_u32.to_le_bytes());
     let streaming = scene.start(|options| options.zero_copy = true);

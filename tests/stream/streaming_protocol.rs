@@ -2,71 +2,24 @@
 //! it is durable, goes on behind what RESUME says, and does not storm a collector that sends it away.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::stream;
-use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamStatus, Streamer};
+use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamStatus};
 use ringmark_reader::{Access, Selection, Session};
 use ringmark_tests::collecting::{stream_options, stream_with};
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::scripted_collector::{Received, ScriptedCollector, ScriptedConnection};
+use ringmark_tests::streamed_scene::{StreamedScene, Streaming};
 use ringmark_tests::wait_until;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 /// More than a session of this test has.
 const PLENTY: u64 = 64 << 20;
-
-/// A session that has ended, of two threads with more events than their rings hold, and its streamer.
-struct Scene {
-    fixture: Fixture,
-    taker: ScriptedCollector,
-    ring_file: PathBuf,
-}
-
-/// A streamer at work, and its figures.
-struct Streaming {
-    thread: JoinHandle<(StreamFigures, Vec<String>)>,
-    figures: Arc<Mutex<StreamFigures>>,
-}
-
-impl Scene {
-    fn new(label: &str) -> Self {
-        let fixture = Fixture::new(label);
-        let ringmark = "mode=discard,ring=2M,page=16K,session=16M,keep=always";
-        let program = fixture.start(EMIT, ringmark, "2 2500 bulk=1000");
-        let _ = program.finish(SOON).expect_code(0);
-        Self {
-            taker: ScriptedCollector::at(&fixture.path("socket")),
-            ring_file: fixture.ring_file(),
-            fixture,
-        }
-    }
-
-    fn start(&self, retry: Duration) -> Streaming {
-        let to = Address::Unix(self.fixture.path("socket"));
-        let mut options = stream_options(Selection::Path(self.ring_file.clone()), to);
-        options.retry = retry;
-        let mut streamer = Streamer::new(options).unwrap();
-        let figures = Arc::new(Mutex::new(StreamFigures::default()));
-        let told = figures.clone();
-        let thread = thread::spawn(move || {
-            let mut notices = Vec::new();
-            let each = |streamer: &mut Streamer| {
-                *told.lock().unwrap() = streamer.figures();
-                notices.extend(streamer.take_notices());
-            };
-            streamer.run(&AtomicBool::new(false), each).unwrap();
-            (streamer.figures(), notices)
-        });
-        Streaming { thread, figures }
-    }
-}
 
 /// A page for each slot that has any.
 type Pages = BTreeMap<u32, u64>;
@@ -145,10 +98,10 @@ fn end(mut taking: ScriptedConnection, streaming: Streaming) -> (StreamFigures, 
 
 #[test]
 fn released_when_it_is_durable_and_not_before() {
-    let scene = Scene::new("released");
+    let scene = StreamedScene::new("released", EMIT, "discard,ring=2M");
     let (sealed, before) = positions(&scene.ring_file);
     assert!(is_none(&before));
-    let streaming = scene.start(Duration::from_millis(1));
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(1));
     let mut taking = scene.taker.welcome(PLENTY);
     taking.resume(0, &[]);
     let heard = hear_pages(&mut taking, &Pages::new(), &sealed);
@@ -195,7 +148,7 @@ fn released_when_it_is_durable_and_not_before() {
 }
 
 /// What people are told while nothing is acknowledged.
-fn expect_status(scene: &Scene, streaming: &Streaming, taking: &mut ScriptedConnection) {
+fn expect_status(scene: &StreamedScene, streaming: &Streaming, taking: &mut ScriptedConnection) {
     let session = Session::open(&scene.ring_file, Access::Observe).unwrap();
     let status = wait_until(SOON, "what the streamer says", || {
         let _ = taking.hear_all();
@@ -279,8 +232,8 @@ fn what_is_under_way_leaves_a_ring_that_fills() {
 
 #[test]
 fn no_more_than_there_is_credit_for() {
-    let scene = Scene::new("credit");
-    let streaming = scene.start(Duration::from_millis(1));
+    let scene = StreamedScene::new("credit", EMIT, "discard,ring=2M");
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(1));
     let mut taking = scene.taker.welcome(0);
     // What is too much is found by the one who hears it.
     assert!(taking.hear_all().is_empty());
@@ -311,12 +264,12 @@ fn losses_are_told_now_and_then() {
     let ringmark = "mode=discard,ring=64K,page=4K,session=4M";
     let program = fixture.start(EMIT, ringmark, "1 1000 bulk=1000 hold=600000");
     let ring_file = fixture.ring_file();
-    let scene = Scene {
+    let scene = StreamedScene {
         taker: ScriptedCollector::at(&fixture.path("socket")),
         ring_file,
         fixture,
     };
-    let streaming = scene.start(Duration::from_millis(1));
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(1));
     let mut taking = scene.taker.welcome(PLENTY);
     taking.resume(0, &[]);
     loop {
@@ -332,8 +285,8 @@ fn losses_are_told_now_and_then() {
 /// Who is asked to leave closes and comes back; who hears what cannot be does the same, and believes none of it.
 #[test]
 fn told_to_leave_or_told_nonsense() {
-    let scene = Scene::new("leave");
-    let streaming = scene.start(Duration::from_millis(1));
+    let scene = StreamedScene::new("leave", EMIT, "discard,ring=2M");
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(1));
     let mut taking = scene.taker.welcome(PLENTY);
     taking.resume(0, &[]);
     taking.say(stream::kind::DRAIN, Uuid([0; 16]), &[]);
@@ -356,9 +309,9 @@ fn told_to_leave_or_told_nonsense() {
 /// Each wait is twice the one before, and at least half of what it should be.
 #[test]
 fn a_collector_that_refuses_is_not_stormed() {
-    let scene = Scene::new("refuses");
+    let scene = StreamedScene::new("refuses", EMIT, "discard,ring=2M");
     // A refusal for now is waited for ten times as long.
-    let streaming = scene.start(Duration::from_millis(4));
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(4));
     let mut least = Duration::ZERO;
     let begun = Instant::now();
     for refusals in 0..5 {

@@ -10,7 +10,7 @@ pub struct About {
     pub ends: Vec<String>,
     /// Which thread ended a process, as far as that is known, a line each.
     pub whose: Vec<String>,
-    /// Threads whose panic ended their process, by [`ringmark_decoder::Event::thread`].
+    /// Threads whose panic ended their process, by `Event::thread` of the decoder.
     pub panicked: Vec<u32>,
     /// What part of the time is covered, and what is not there.
     pub covers: Vec<String>,
