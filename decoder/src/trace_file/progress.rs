@@ -24,8 +24,8 @@ struct SlotProgress {
     since: u64,
     /// The pages before it were acknowledged.
     acked: u64,
-    /// Pages that will never come, by the first of them.
-    gone: BTreeMap<u64, Vec<GoneRange>>,
+    /// Pages that will never come, by the first of them. No two ranges overlap.
+    gone: BTreeMap<u64, GoneRange>,
 }
 
 /// Pages between two that are here, by what became of them.
@@ -132,13 +132,8 @@ impl HostProgress {
     }
 
     fn take_range(&mut self, range: GoneRange) {
-        let known = self.slots.entry(range.slot).or_default();
-        let same = known.gone.entry(range.from).or_default();
-        let is_new = !same
-            .iter()
-            .any(|one| one.to == range.to && one.cause == range.cause);
-        if range.from < range.to && is_new {
-            same.push(range);
+        if range.from < range.to {
+            self.slots.entry(range.slot).or_default().take_range(range);
         }
     }
 
@@ -170,10 +165,32 @@ impl HostProgress {
 }
 
 impl SlotProgress {
+    /// Adds a range. It takes the place of those inside it, and leaves out what others have.
+    fn take_range(&mut self, mut range: GoneRange) {
+        let before = self.gone.range(..=range.from).next_back();
+        if let Some((_, before)) = before.filter(|(_, known)| known.to > range.from) {
+            if before.to >= range.to {
+                return;
+            }
+            if before.from < range.from {
+                (range.from, range.events) = (before.to, 0);
+            }
+        }
+        while let Some((from, known)) = self.gone.range(range.from..range.to).next() {
+            if known.to > range.to {
+                (range.to, range.events) = (*from, 0);
+                break;
+            }
+            let inside = *from;
+            self.gone.remove(&inside);
+        }
+        self.gone.insert(range.from, range);
+    }
+
     /// The longest part at page `at` that has one reason, and ends before `end`.
     fn part_at(&self, at: u64, end: u64) -> AbsentPart {
-        let before = self.gone.range(..=at).flat_map(|(_, ranges)| ranges);
-        if let Some(range) = before.filter(|range| range.to > at).max_by_key(|r| r.to) {
+        let before = self.gone.range(..=at).next_back();
+        if let Some((_, range)) = before.filter(|(_, range)| range.to > at) {
             let to = range.to.min(end);
             let is_whole = range.from == at && to == range.to;
             return AbsentPart {
@@ -285,6 +302,55 @@ mod tests {
         assert_eq!(parts(&progress, 12..12), []);
         assert_eq!(progress.said_ns(), Some(1009));
         assert_eq!(progress.absent(7, 0..1).parts[0].why, late, "another slot");
+    }
+
+    #[test]
+    fn ranges_that_overlap_become_ranges_that_do_not() {
+        let overwritten = cause::OVERWRITTEN;
+        let mut progress = HostProgress::default();
+        for range in [
+            (10, 20, 5, overwritten),
+            (10, 20, 5, overwritten),
+            (12, 14, 1, overwritten),
+            (15, 25, 8, cause::SPILL),
+            (30, 40, 9, cause::SPILL),
+            (28, 45, 3, overwritten),
+            (44, 50, 2, overwritten),
+            (5, 12, 4, overwritten),
+        ] {
+            progress.take(&block(&[(0, 0)], &[range], 1)).unwrap();
+        }
+        let (gone, unsent) = (Some(Why::Overwritten), Some(Why::Unsent));
+        assert_eq!(
+            parts(&progress, 5..50),
+            [
+                (gone, 5, 0),
+                (gone, 10, 5),
+                (unsent, 5, 0),
+                (Some(Why::Late), 3, 0),
+                (gone, 17, 3),
+                (gone, 5, 0),
+            ]
+        );
+    }
+
+    /// Nested, equal and disjoint ranges of a hostile stream take time as their number.
+    #[test]
+    fn many_ranges_take_time_as_their_number() {
+        let many = 200_000;
+        let outward = (0..many).map(|n| (many - n, many + n + 1, 1, cause::SPILL));
+        let longer = (0..many).map(|n| (0, n + 1, 1, cause::SPILL));
+        let apart = (0..many).map(|n| (2 * n, 2 * n + 1, 1, cause::OVERWRITTEN));
+        let all: [Vec<_>; 3] = [outward.collect(), longer.collect(), apart.collect()];
+        for ranges in all {
+            let mut progress = HostProgress::default();
+            progress.take(&block(&[(0, 0)], &ranges, 1)).unwrap();
+            let pages: u64 = (0..2 * many)
+                .flat_map(|page| parts(&progress, page..page + 1))
+                .map(|(_, pages, _)| pages)
+                .sum();
+            assert_eq!(pages, 2 * many);
+        }
     }
 
     #[test]
