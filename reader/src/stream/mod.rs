@@ -10,6 +10,10 @@
 //! releases it at once, and later from there to the connection. A page may also go from the ring
 //! file to the socket without a copy (`zero_copy`).
 //!
+//! The host remembers: `ledger` keeps the books of a session over all connections and collectors, of
+//! what was acknowledged (`delivered`) and of what will never come (`gone`). For a session in overwrite
+//! mode, `acked_file` keeps the first on disk. `terms` are what a collector says of its acknowledgements.
+//!
 //! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
 //! monitoring.
 
