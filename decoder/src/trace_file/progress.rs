@@ -184,7 +184,9 @@ impl SlotProgress {
             let inside = *from;
             self.gone.remove(&inside);
         }
-        self.gone.insert(range.from, range);
+        if range.from < range.to {
+            self.gone.insert(range.from, range);
+        }
     }
 
     /// The longest part at page `at` that has one reason, and ends before `end`.
@@ -317,6 +319,8 @@ mod tests {
             (28, 45, 3, overwritten),
             (44, 50, 2, overwritten),
             (5, 12, 4, overwritten),
+            // Between two that touch each other nothing is left.
+            (17, 22, 6, overwritten),
         ] {
             progress.take(&block(&[(0, 0)], &[range], 1)).unwrap();
         }

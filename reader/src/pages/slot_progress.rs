@@ -3,6 +3,14 @@
 //! Two positions: a page is *taken* when it is in a batch, and *written* when the batch has left
 //! this process for good. A failed write goes back from the first to the second.
 
+#![cfg_attr(
+    not(feature = "stream"),
+    allow(
+        unreachable_pub,
+        reason = "the machines of streams show it to their tests"
+    )
+)]
+
 /// How far a slot was taken, written and skipped, in pages since its first claim.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SlotProgress {
@@ -101,6 +109,7 @@ impl SlotProgress {
     }
 
     /// The holes that were found since the last call.
+    #[cfg(feature = "stream")]
     pub fn take_holes(&mut self) -> Vec<Hole> {
         self.holes.as_mut().map(std::mem::take).unwrap_or_default()
     }

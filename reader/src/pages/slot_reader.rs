@@ -15,7 +15,9 @@ use crate::pages::page_copy::{
     page_header, page_sum, page_words, push_page,
 };
 use crate::pages::positions::SlotPosition;
-use crate::pages::slot_progress::{Hole, SlotProgress};
+#[cfg(feature = "stream")]
+use crate::pages::slot_progress::Hole;
+use crate::pages::slot_progress::SlotProgress;
 use crate::share::Share1024;
 
 /// What a reader knows of one slot.
@@ -118,6 +120,7 @@ impl SlotReader {
     }
 
     /// Pages that were found gone since the last call.
+    #[cfg(feature = "stream")]
     pub(crate) fn take_holes(&mut self) -> Vec<Hole> {
         self.progress.take_holes()
     }
