@@ -200,7 +200,7 @@ mod tests {
             (get, 21, "shop::Cart…t(…) const"),
             (call, 50, "run(int)::{lambda(char)#1}::operator()(…) const"),
             ("f(int, int) [clone .cold]", 20, "f(…) [clone .cold]"),
-            ("(anonymous namespace)::go", 20, "(anonymou…space)::go"),
+            ("(anonymous namespace)::go", 12, "(anon…e)::go"),
             ("GET /orders (a slow one)", 14, "GET /o…ow one)"),
             ("a_long_name()", 9, "a_lo…me()"),
         ] {
