@@ -21,6 +21,8 @@ const MODES: [&str; 2] = ["mode=discard", "mode=overwrite"];
 /// A program whose exit begins when its standard input ends. Its ring file stays: whatever is beside
 /// it may look at it and close it again before it opens it for good.
 fn program(fixture: &Fixture, mode: &str) -> Running {
+    // Built first: the program's ring would be full, or overwritten, before it is looked at.
+    let _ = ringmark();
     let mut command = fixture.program(ENDS, &format!("{mode},keep=always"));
     command.arg("late-exit").stdin(Stdio::piped());
     Running::start(&mut command).unwrap()

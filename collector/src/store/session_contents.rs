@@ -17,8 +17,9 @@ use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
 use super::positions::{Before, HOLE_BYTES, PagePlace, Positions, STEP_MAX};
 
-/// Most schema bytes of one session: they are kept in memory, as every segment begins with them.
-const SCHEMA_BYTES_MAX: usize = 8 << 20;
+/// Most schema bytes of one session, as many as a reader takes from a ring file. They are kept in
+/// memory, as every segment begins with them; what the sessions of a host keep is bounded apart.
+const SCHEMA_BYTES_MAX: usize = 64 << 20;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
 
@@ -249,6 +250,30 @@ impl SessionContents {
         StoreError::Protocol {
             session: self.uuid,
             source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+
+    /// The names of 200,000 functions take 20 MiB.
+    #[test]
+    fn the_schema_of_a_large_program_is_taken_and_an_endless_one_is_not() {
+        let piece = vec![7; 1 << 20];
+        let uuid = Uuid([7; 16]);
+        for (memory_mib, expected_mib) in [(1024, 64), (8 * 24, 23)] {
+            let budget = Budget::new(memory_mib << 20, Arc::new(Figures::default()));
+            let mut session = SessionContents::new(uuid, "web", &[], &budget).unwrap();
+            let mut taken = 0;
+            while let Ok(new) = session.admit_schema(taken, &piece) {
+                let new = new.to_vec();
+                taken += new.len() as u64;
+                session.add_schema(&new);
+            }
+            assert_eq!(taken >> 20, expected_mib);
         }
     }
 }
