@@ -151,7 +151,7 @@ fn dashboard_and_alerts_show_figures_that_are_served() {
         .filter_map(|line| line.strip_prefix("# HELP "));
     let served: Vec<&str> = helped.filter_map(|line| line.split(' ').next()).collect();
     for (name, least) in [
-        ("grafana-dashboard.json", 15),
+        ("grafana-dashboard.json", 25),
         ("prometheus-alerts.yaml", 7),
     ] {
         let text = example(name);
