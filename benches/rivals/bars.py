@@ -131,6 +131,13 @@ def of_reports(rows, name):
                   rows.reason(read, ours))
 
 
+def of_servers(all_rows):
+    """G6: what tracing all functions costs a server, by the rounds of both."""
+    rows, ours = Rows(all_rows), "Ringmark, graph of all"
+    yield Bar("G6", f"Redis, {ours}: CPU time for a request, of plain",
+              rows.paired("redis", ours, "plain", truediv), 6, False, rows.reason("redis", ours))
+
+
 def of_events(all_rows):
     """P1, P2, P3 beside the rivals."""
     rows = Rows(all_rows)

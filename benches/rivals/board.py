@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from bars import MISSED, NOT_MEASURED, PASS, shown
 
 # What must be there. A bar that no part has stated is NOT MEASURED.
-IDS = [*(f"P{n}" for n in range(1, 13)), "F1", "F2", "F3", "F4", "R1", "R2", "R4", "W1", "S1", "G1", "G4"]
+IDS = [*(f"P{n}" for n in range(1, 13)), "F1", "F2", "F3", "F4", "R1", "R2", "R4", "W1", "S1", "G1", "G4",
+       "G6"]
 COLUMNS = ["part", "id", "what", "bar", "figures", "verdict", "reason", "processor", "date", "revision"]
 
 

@@ -218,6 +218,9 @@ def is_nought(value):
 def promise_targets(bar_id):
     """All targets of a promise, a row for each processor, with the part of `benches/compare` that measures it."""
     lines = target_lines(bar_id)
+    if not lines:
+        yield "Not measured yet."
+        return
     cells = ([escaped(line.what), place(line), runs_of(line), line.bar, verdict(line)] for line in lines)
     yield from table(["", "processor, day, revision", "figure of each run", "target", ""], cells, texts=2)
     yield ""
@@ -294,6 +297,7 @@ def promised(found):
     lines = target_lines(found[2])
     failed = {line.what for line in lines if line.verdict != targets.PASS}
     text = f"missed: {len(failed)} of {len({line.what for line in lines})} targets" if failed else "holds"
+    text = text if lines else "pending"
     return f"{found[1]} {text} {found[3]}"
 
 

@@ -201,6 +201,8 @@ TABLES = {
     "lua report": summed_up("Lua"),
     "sqlite3": whole("SQLite's shell"),
     "sqlite3 report": summed_up("SQLite's shell"),
+    "redis": Table("Redis, all functions traced: CPU µs of its main thread for a request", [
+        times("median (p10–p90)", scale=1e3)]),
     "event": Table("One event with one u64, and a span of two such: ns", [
         times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
         times("span", "span_ns"), ("events", lambda row: number(row.emitted)), *CALLS,

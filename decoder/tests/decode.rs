@@ -282,6 +282,29 @@ fn spans_know_what_they_lie_in() {
 }
 
 #[test]
+fn an_event_names_its_parent_where_no_span_is_recorded() {
+    let mut bytes = Vec::new();
+    let header = session_content(session_header(Mode::Discard));
+    write::session(&mut bytes, SESSION, &header).unwrap();
+    let parent = FieldOf {
+        extra: &[(tag::SEMANTIC, &semantic::PARENT_ID.to_le_bytes())],
+        ..field("of", Kind::U64, 0)
+    };
+    let said = event_entry(16, "said", Level::Info, Shape::Instant, &[parent]);
+    let span = event_entry(17, "work", Level::Info, Shape::Span, &[]);
+    write::schema(&mut bytes, SESSION, 0, &[said, span].concat()).unwrap();
+    let mut page = PageOf::new(0, 0);
+    page.event(10, 16, &[6]);
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let found = dump.events().find_map(|item| match item {
+        Output::Event(event) => Some((event.span, event.parent)),
+        Output::Lost(_) => None,
+    });
+    assert_eq!(found, Some((None, Some(6))));
+}
+
+#[test]
 fn schema_pieces_join_overlap_and_unknown_types_are_shown_raw() {
     let mut bytes = Vec::new();
     write::session(

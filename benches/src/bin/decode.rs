@@ -3,6 +3,7 @@
 //! Prints the number of events, and the sum of all their values so that none goes unread.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ringmark_decoder::{DumpBuilder, Output, Value};
@@ -13,7 +14,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut builder = DumpBuilder::new();
-    let read = File::open(&path).map(|file| builder.read("dump", file));
+    let path = PathBuf::from(path);
+    let read = File::open(&path).map(|file| builder.read_file(&path, file));
     if !matches!(read, Ok(Ok(_))) {
         eprintln!("decode: {}: {read:?}", path.display());
         return ExitCode::from(3);

@@ -11,6 +11,7 @@ use ringmark_format::schema::Shape;
 use ringmark_format::session::{Clock, ProcessId};
 
 use crate::trace_file::clock_parts::ClockParts;
+use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 use crate::trace_file::{threads, window};
 
@@ -30,9 +31,15 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     }
 }
 
+/// Whether records of the session make, end or name spans. Types that no record has don't count: every
+/// program that may make spans describes some.
 fn has_spans(session: &Session) -> bool {
-    let mut shapes = Shape::ALL.iter().filter(|s| **s != Shape::Instant);
-    shapes.any(|shape| session.schema.has(*shape))
+    let is_of_spans = |ty: &EventType| {
+        let is_span = ty.shape.is_some_and(|shape| shape != Shape::Instant);
+        is_span || ty.span_id.is_some() || ty.parent_id.is_some()
+    };
+    let mut types = session.schema.types().iter();
+    types.any(|ty| ty.occurs && is_of_spans(ty))
 }
 
 /// Gives each session the number of its process: sessions whose headers name one process share it.

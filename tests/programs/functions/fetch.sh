@@ -2,7 +2,7 @@
 # Sources from the archive of the distribution that this machine runs: of Lua 5.4 into
 # DIRECTORY/lua, of SQLite, made one file, and its shell into DIRECTORY/sqlite3, of hackbench into
 # DIRECTORY/hackbench, or of its descendant in the kernel's perf (139 MB to fetch) into
-# DIRECTORY/messaging. apt gets a configuration of its own; the system's is only read. Exit 3, with a
+# DIRECTORY/messaging, of Redis into DIRECTORY/redis. apt gets a configuration of its own; the system's is only read. Exit 3, with a
 # line of reason, where there is none.
 set -u
 
@@ -11,7 +11,8 @@ case "$#:${2-}" in
 2:sqlite3) package=sqlite3 needed='tclsh make gcc' ;;
 2:hackbench) package=rt-tests needed= ;;
 2:messaging) package=linux-source needed=dpkg-deb ;;
-*) echo "usage: fetch.sh DIRECTORY lua|sqlite3|hackbench|messaging" >&2; exit 2 ;;
+2:redis) package=redis needed= ;;
+*) echo "usage: fetch.sh DIRECTORY lua|sqlite3|hackbench|messaging|redis" >&2; exit 2 ;;
 esac
 [ -d "$1/$2" ] && exit 0
 cannot() { echo "no sources of $package: $1" >&2; exit 3; }
@@ -80,6 +81,9 @@ messaging)
     for header in subcmd/parse-options.h bench.h linux/time64.h; do
         : >"$work/done/$header"
     done
+    ;;
+redis)
+    cp -R . "$work/done/" || cannot "nothing is copied"
     ;;
 hackbench)
     cp src/hackbench/hackbench.c "$work/done/" || cannot "no src/hackbench/hackbench.c"
