@@ -39,6 +39,7 @@ pub use recording::output::{Durability, Output, Rotation};
 pub use recording::record::{Ended, Progress, RecordOptions, Recorder};
 pub use recording::snapshot::{SnapshotFigures, snapshot};
 pub use recording::{dump, on_death, output, record};
+pub use ringmark_ring::clock::realtime_error_ns;
 pub use ringmark_ring::guard;
 pub use ringmark_ring::slot::WaitCounts;
 pub use sessions::file_id::FileId;

@@ -1,6 +1,9 @@
 //! Promise: collectors with a store each, behind one address, take one session in turn. Read together, their stores
-//! hold each event once, whichever collectors are killed; a store that is left out is missed by what it held.
+//! hold each event once, whichever collectors are killed; a store that is left out is missed by what it held. What a
+//! damaged spill cost is told to the collector that comes next.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use ringmark_tests::proxy::Proxy;
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
 use ringmark_tests::store_contents::sealed;
-use ringmark_tests::{Running, binary, is_long, run};
+use ringmark_tests::{Running, binary, is_long, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const LONG: Duration = Duration::from_secs(120);
@@ -50,12 +53,15 @@ fn store(fixture: &Fixture, number: usize) -> PathBuf {
 }
 
 fn collector(fixture: &Fixture, number: usize) -> Running {
-    let socket = socket(fixture, number);
+    collector_at(fixture, &socket(fixture, number), number)
+}
+
+fn collector_at(fixture: &Fixture, socket: &Path, number: usize) -> Running {
     let listen = format!("unix://{}", socket.display());
     let mut command = fixture.command(binary::path());
     command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
     let running = Running::start(command.arg(store(fixture, number))).unwrap();
-    wait_for_listener(&socket);
+    wait_for_listener(socket);
     running
 }
 
@@ -75,6 +81,18 @@ fn lines(fixture: &Fixture, stores: &[PathBuf]) -> u64 {
     let text = String::from_utf8(shown.stdout).unwrap();
     let is_event = |line: &&str| line.contains("\"kind\":\"event\"");
     text.lines().filter(is_event).count() as u64
+}
+
+/// The events that `report` counts in these stores.
+fn reported(fixture: &Fixture, stores: &[PathBuf]) -> u64 {
+    let mut command = fixture.command(binary::path());
+    let reported = run(command.args(["report", "--json"]).args(stores), LONG);
+    let told = reported.unwrap().expect_code(0);
+    let text = told.stdout_text();
+    let row = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let rows = text.lines().map(row);
+    let rows = rows.filter(|row| row["of"] == "event");
+    rows.map(|row| number(&row, "count")).sum()
 }
 
 fn number(of: &serde_json::Value, name: &str) -> u64 {
@@ -146,6 +164,7 @@ fn killed_in_turn() {
     }
     assert_eq!(all["complete"], true, "{all}");
     assert_eq!(lines(&fixture, &stores), account.delivered());
+    assert_eq!(reported(&fixture, &stores), account.delivered());
     let (distinct, copies) = sealed(&all_segments(&stores));
     println!(
         "{} events, {distinct} pages, {copies} copies",
@@ -182,5 +201,69 @@ fn what_a_flight_recorder_overwrote_is_not_missing() {
         "{} events, {} overwritten",
         number(&all, "events"),
         number(&all, "overwritten")
+    );
+}
+
+/// One collector takes the beginning and is killed; what then waits on disk is damaged. The next collector, with a
+/// store of its own, is told which pages will never come: both stores together account for every event.
+#[test]
+fn what_a_damaged_spill_cost_is_told_to_the_next() {
+    let fixture = Fixture::new("several-spill");
+    let counters = Counters::new(fixture.path("committed"));
+    let (way, spill) = (fixture.path("way"), fixture.path("spill"));
+    let first = collector_at(&fixture, &way, 0);
+    let arguments = format!(
+        "2 100000000 bulk=200 burst=20 pause=2000 {}",
+        counters.argument()
+    );
+    let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
+    let program = fixture.start(EMIT, ringmark, &arguments);
+    let to = format!("unix://{}", way.display());
+    let mut command = fixture.command(binary::path());
+    command.args([
+        "stream",
+        "-p",
+        &program.id().to_string(),
+        "--to",
+        &to,
+        "--spill",
+    ]);
+    let streamer = Running::start(command.arg(&spill)).unwrap();
+    wait_until(LONG, "the first collector has some", || {
+        (!segments(&store(&fixture, 0)).is_empty()).then_some(())
+    });
+    drop(first.kill().unwrap());
+    let waiting = wait_until(LONG, "pages wait on disk", || {
+        let files = fs::read_dir(&spill).ok()?.flatten();
+        let bytes = |file: fs::DirEntry| Some((file.metadata().ok()?.len(), file.path()));
+        files
+            .filter_map(bytes)
+            .max()
+            .filter(|(bytes, _)| *bytes > 300_000)
+    });
+    // Everything from there to the end of that file cannot be read.
+    let damaged = fs::OpenOptions::new().write(true).open(&waiting.1).unwrap();
+    damaged.write_all_at(&[0xA5; 512], waiting.0 / 2).unwrap();
+    let second = collector_at(&fixture, &way, 1);
+    wait_until(LONG, "the second collector has some", || {
+        (!segments(&store(&fixture, 1)).is_empty()).then_some(())
+    });
+    drop(program.kill().unwrap());
+    let told = streamer.finish(LONG).expect_code(0).stderr_text();
+    drop(second.kill().unwrap());
+    assert!(told.contains("the rest of it is left out"), "{told}");
+
+    let stores = [0, 1].map(|number| store(&fixture, number));
+    let all = verified(&fixture, &stores, 1);
+    for none in ["missing", "late", "unknown", "conflicts"] {
+        assert_eq!(number(&all, none), 0, "{none}: {all}");
+    }
+    let ledger = counters.ledger(2);
+    let (least, most) = ledger.iter().fold((0, 0), |(a, b), (x, y)| (a + x, b + y));
+    let (events, lost) = (number(&all, "events"), number(&all, "lost"));
+    println!("{events} events, {lost} lost");
+    assert!(
+        lost > 0 && (least..=most).contains(&(events + lost)),
+        "{least} to {most}: {all}"
     );
 }

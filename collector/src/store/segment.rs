@@ -11,6 +11,7 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
 use ringmark_format::stream::{HostClock, HostClockSource};
 use ringmark_format::{Uuid, align8};
+use ringmark_reader::realtime_error_ns;
 use zerocopy::IntoBytes;
 
 use super::error::{StoreError, io_at};
@@ -192,13 +193,11 @@ impl ClosedSegment {
     }
 }
 
-/// The content of HOST_CLOCK, measured by the collector of this store. How wrong its own clock is,
-/// it does not know.
+/// The content of HOST_CLOCK, measured by the collector of this store.
 pub(super) fn clock_content(clock: &HostClock, collector: [u8; 16]) -> Vec<u8> {
-    let error_ns = 0;
     let source = HostClockSource {
         collector,
-        error_ns,
+        error_ns: realtime_error_ns().unwrap_or(0),
     };
     [clock.as_bytes(), source.as_bytes()].concat()
 }

@@ -12,7 +12,7 @@ use crate::blocks::block_reader::{Block, BlockReader, Item};
 use crate::blocks::content::Content;
 use crate::blocks::page::Page;
 use crate::events::filter::Filter;
-use crate::trace_file::clock_parts::ClockParts;
+use crate::trace_file::clock_parts::{ClockParts, Collectors};
 use crate::trace_file::session::{Counters, SessionBlock};
 
 /// How a segment ends: by this an index knows its segment.
@@ -167,7 +167,9 @@ impl IndexBuilder {
     #[must_use]
     pub fn finish(self, end: SegmentEnd) -> Option<SegmentIndex> {
         let (session, block) = self.session?;
-        let clock = self.clock.into_clock(Some(&block.header));
+        let clock = self
+            .clock
+            .into_clock(Some(&block.header), Collectors::Several);
         let slots: Vec<_> = self.slots.into_values().collect();
         let mut about = Index {
             segment_bytes: end.segment_bytes,

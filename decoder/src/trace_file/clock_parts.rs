@@ -4,7 +4,7 @@ use ringmark_format::clock::Sample;
 use ringmark_format::page::PageHeader;
 use ringmark_format::session::SessionHeader;
 use ringmark_format::stream::{HostClock, HostClockSource};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, FromZeros};
 
 use crate::blocks::damage::Fault;
 use crate::trace_file::session::Counters;
@@ -15,8 +15,8 @@ use crate::trace_file::time::SessionClock;
 pub(crate) struct ClockParts {
     /// Samples of tick and `CLOCK_MONOTONIC`.
     samples: Vec<Sample>,
-    /// What a collector measured of the host's clocks.
-    measured: Vec<HostClock>,
+    /// What collectors measured of the host's clocks. One of before does not say who it is: 0.
+    measured: Vec<(HostClock, HostClockSource)>,
     /// Whether the streamer or recorder sampled the session's own clocks.
     is_sampled: bool,
 }
@@ -46,16 +46,14 @@ impl ClockParts {
 
     /// Takes the content of a HOST_CLOCK block.
     pub(crate) fn take_host_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let (mut new, rest) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
+        let (new, rest) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of a HOST_CLOCK block",
             found: content.len() as u64,
             expected: HostClock::BYTES as u64,
         })?;
-        // Collectors of before do not say which of them measured.
-        if let Ok((source, _)) = HostClockSource::read_from_prefix(rest) {
-            new.error_ns = new.error_ns.saturating_add(source.error_ns);
-        }
-        self.measured.push(new);
+        let source = HostClockSource::read_from_prefix(rest);
+        let source = source.map_or_else(|_| HostClockSource::new_zeroed(), |(source, _)| source);
+        self.measured.push((new, source));
         Ok(())
     }
 
@@ -66,10 +64,91 @@ impl ClockParts {
         self.is_sampled |= other.is_sampled;
     }
 
-    /// The clock that `header` declares, fitted to these parts.
-    pub(crate) fn into_clock(self, header: Option<&SessionHeader>) -> SessionClock {
+    /// The collectors that measured.
+    pub(crate) fn collectors(&self) -> impl Iterator<Item = [u8; 16]> {
+        self.measured.iter().map(|(_, source)| source.collector)
+    }
+
+    /// The clock that `header` declares, fitted to these parts. Where several collectors measured, the
+    /// error of a measurement includes that of its collector's own clock.
+    pub(crate) fn into_clock(self, header: Option<&SessionHeader>, by: Collectors) -> SessionClock {
         let mut clock = SessionClock::new(header, self.samples);
-        clock.measured(self.measured, self.is_sampled);
+        let measured = self.measured.into_iter().map(|(measured, source)| {
+            let own = if by == Collectors::Several {
+                source.error_ns
+            } else {
+                0
+            };
+            HostClock {
+                error_ns: measured.error_ns.saturating_add(own),
+                ..measured
+            }
+        });
+        clock.measured(measured.collect(), self.is_sampled);
         clock
+    }
+}
+
+/// Whose clocks all that is read together is on.
+///
+/// Times of one collector's clock can be compared whatever it shows. Two collectors' clocks differ
+/// by as much as each of them may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collectors {
+    /// One collector's, or none's.
+    One,
+    /// Several collectors', which may differ.
+    Several,
+}
+
+impl Collectors {
+    /// Those that measured for any of these.
+    pub(crate) fn of(clocks: &[ClockParts]) -> Self {
+        let mut all = clocks.iter().flat_map(ClockParts::collectors);
+        let first = all.next();
+        match all.all(|next| Some(next) == first) {
+            true => Self::One,
+            false => Self::Several,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    fn measured(collector: u8) -> ClockParts {
+        let clock = HostClock {
+            real_ns: 1_000_000_000,
+            offset_ns: 0,
+            error_ns: 5,
+            mono_ns: 7,
+        };
+        let source = HostClockSource {
+            collector: [collector; 16],
+            error_ns: 900,
+        };
+        let mut parts = ClockParts::default();
+        let content = [clock.as_bytes(), source.as_bytes()].concat();
+        parts.take_host_clock(&content).unwrap();
+        parts
+    }
+
+    fn error_ns(collectors: &[u8]) -> u64 {
+        let mut all: Vec<_> = collectors.iter().map(|by| measured(*by)).collect();
+        let by = Collectors::of(&all);
+        all.swap_remove(0)
+            .into_clock(None, by)
+            .error_ns(0)
+            .expect("a measurement")
+    }
+
+    #[test]
+    fn the_clocks_of_several_collectors_may_be_wrong() {
+        let alone = error_ns(&[1]);
+        assert_eq!(error_ns(&[1, 1]), alone);
+        assert_eq!(error_ns(&[1, 2]), alone + 900);
     }
 }

@@ -10,7 +10,7 @@ use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
 use ringmark_format::session::{Clock, ProcessId};
 
-use crate::trace_file::clock_parts::ClockParts;
+use crate::trace_file::clock_parts::{ClockParts, Collectors};
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 use crate::trace_file::{threads, window};
@@ -33,6 +33,7 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
 
 /// Whether records of the session make, end or name spans. Types that no record has don't count: every
 /// program that may make spans describes some.
+/// Whether a session has types of spans.
 fn has_spans(session: &Session) -> bool {
     let is_of_spans = |ty: &EventType| {
         let is_span = ty.shape.is_some_and(|shape| shape != Shape::Instant);
@@ -73,6 +74,7 @@ fn set_clocks(sessions: &mut [Session], clocks: Vec<ClockParts>) {
             .or_default()
             .push(session.number);
     }
+    let by = Collectors::of(&clocks);
     let mut clocks: Vec<_> = clocks.into_iter().map(Some).collect();
     for ((_, clock), members) in groups {
         let is_shared = Clock::from_u32(clock).is_some_and(|clock| clock != Clock::None);
@@ -81,12 +83,18 @@ fn set_clocks(sessions: &mut [Session], clocks: Vec<ClockParts>) {
             false => members.into_iter().map(|one| vec![one]).collect(),
         };
         for members in whole {
-            set_clock(sessions, &members, &mut clocks);
+            set_clock(sessions, &members, &mut clocks, by);
         }
     }
 }
 
-fn set_clock(sessions: &mut [Session], members: &[usize], clocks: &mut [Option<ClockParts>]) {
+/// Gives the sessions of these numbers one clock, made of the parts of all of them.
+fn set_clock(
+    sessions: &mut [Session],
+    members: &[usize],
+    clocks: &mut [Option<ClockParts>],
+    by: Collectors,
+) {
     let headers = members.iter().filter_map(|at| sessions[*at].header);
     let first = headers.clone().min_by_key(|header| header.mono_zero_ns);
     let mut all = ClockParts::default();
@@ -99,7 +107,7 @@ fn set_clock(sessions: &mut [Session], members: &[usize], clocks: &mut [Option<C
     for at in members {
         all.join(clocks[*at].take().unwrap_or_default());
     }
-    let clock = all.into_clock(first.as_ref());
+    let clock = all.into_clock(first.as_ref(), by);
     for at in members {
         sessions[*at].clock = clock.clone();
         sessions[*at].clock_of = members[0];

@@ -85,22 +85,27 @@ impl SessionBuilder {
         self.extent.begin();
     }
 
+    /// Takes a piece of the schema stream, which starts at `offset` in it.
     pub(crate) fn take_schema(&mut self, offset: u64, piece: &[u8]) -> Result<(), Fault> {
         self.schema.add(offset, piece)
     }
 
+    /// Takes what a collector measured of the host's clocks.
     pub(crate) fn take_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.clock.take_host_clock(content)
     }
 
+    /// Takes the time from when on the pages after it are shown.
     pub(crate) fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.extent.take(content)
     }
 
+    /// Takes what the host says about pages that are not here.
     pub(crate) fn take_progress(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.progress.take(content)
     }
 
+    /// Takes the stack of one thread.
     pub(crate) fn take_open_spans(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.open_spans.take(content)
     }
@@ -129,6 +134,7 @@ impl SessionBuilder {
         Ok(())
     }
 
+    /// Takes counters; the latest count.
     pub(crate) fn take_counters(&mut self, new: Counters) {
         self.extent.take_counters();
         self.clock.take_counters(&new);

@@ -140,11 +140,11 @@ pub(super) fn missing_blocks(
     };
     for block in Blocks::new(piece) {
         if let Some(SlotPage { slot, page }) = page_of(&block) {
-            let next = sent_to.entry(slot).or_default();
+            let next = sent_to.entry(slot).or_insert(page);
             if page < *next {
                 continue;
             }
-            if page > *next && *next > 0 {
+            if page > *next {
                 let (from, to) = (*next, page);
                 missing.gaps.push(PageGap { slot, from, to });
             }

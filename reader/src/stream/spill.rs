@@ -84,8 +84,10 @@ pub(super) struct Spill {
     /// Preamble bytes of the last part; the next part will need as many.
     preamble_bytes: u64,
     next_number: u64,
-    /// The page after the last one of each slot, as an earlier process left it.
+    /// The page after the last one of each slot that was put here.
     ends: BTreeMap<u32, u64>,
+    /// The first page of each slot that was put here.
+    begins: BTreeMap<u32, u64>,
     /// Where reading goes on.
     read_to: SpillPosition,
     /// The part that was read last, open.
@@ -119,6 +121,7 @@ impl Spill {
             preamble_bytes: 8 << 10,
             next_number: 0,
             ends: BTreeMap::new(),
+            begins: BTreeMap::new(),
             read_to: SpillPosition::default(),
             reading: None,
         }
@@ -146,12 +149,17 @@ impl Spill {
         begun.map_or(Duration::ZERO, |begun| begun.elapsed().unwrap_or_default())
     }
 
-    /// The page after the last one of each slot, as an earlier process left it.
+    /// The page after the last one of each slot that was put here.
     pub(super) fn ends(&self) -> Vec<SlotPosition> {
         SlotPosition::list(&self.ends)
     }
 
-    /// The page after the last one of a slot that an earlier process left; 0: it left none.
+    /// The first page of each slot that was put here: those before it were acknowledged.
+    pub(super) const fn begins(&self) -> &BTreeMap<u32, u64> {
+        &self.begins
+    }
+
+    /// The page after the last one of a slot that was put here; 0: none was.
     pub(super) fn end_of(&self, slot: u32) -> u64 {
         self.ends.get(&slot).copied().unwrap_or_default()
     }
@@ -199,6 +207,8 @@ impl Spill {
             if let Some(SlotPage { slot, page }) = page_of(&block) {
                 let end = self.ends.entry(slot).or_default();
                 *end = (*end).max(page.saturating_add(1));
+                let begin = self.begins.entry(slot).or_insert(page);
+                *begin = page.min(*begin);
             }
         }
     }
@@ -244,7 +254,10 @@ impl Spill {
         self.directory.add(bytes - before);
         match written {
             Err(error) if error.is_no_space() => Ok(Appended::NoRoom),
-            written => written.map(|()| Appended::All),
+            written => written.map(|()| {
+                self.learn_from(pages);
+                Appended::All
+            }),
         }
     }
 

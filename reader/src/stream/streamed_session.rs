@@ -179,6 +179,9 @@ impl StreamedSession {
             let produced = mapped.as_ref().map_or(0, |m| m.drain.produced(slot));
             produced.max(spill.as_ref().map_or(0, |spill| spill.end_of(slot)))
         });
+        for (slot, page) in spill.iter().flat_map(Spill::begins) {
+            self.ledger.sent_to.entry(*slot).or_insert(*page);
+        }
         if let Some(mapped) = mapped {
             mapped.drain.resume(&start.slots, start.schema_bytes);
             let waits = spill.as_ref().is_some_and(|spill| !spill.is_empty());

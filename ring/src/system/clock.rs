@@ -94,6 +94,18 @@ pub fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
 }
 
+/// How wrong `CLOCK_REALTIME` can be, in ns, as the kernel says it. `None`: nothing keeps it right.
+#[must_use]
+pub fn realtime_error_ns() -> Option<u64> {
+    // SAFETY: a `timex` of zeros is valid; its `modes` asks for nothing to be set.
+    let mut about: libc::timex = unsafe { core::mem::zeroed() };
+    // SAFETY: `about` is a whole `timex` of this function, which the call fills in.
+    let state = unsafe { libc::adjtimex(&raw mut about) };
+    let is_kept = state >= 0 && state != libc::TIME_ERROR;
+    let micros = u64::try_from(about.maxerror).ok().filter(|_| is_kept)?;
+    Some(micros.saturating_mul(1000))
+}
+
 /// CPU time used so far, in ns: what a budget is charged with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTime {

@@ -108,8 +108,27 @@ impl StreamedSession {
                 out.note_sent(self.uuid, Release::spilled(spill.read_to(), sent));
             }
             pages += missing.pages;
+            self.tell_cut_off(out)?;
         }
         Ok(Passed { pages, done: true })
+    }
+
+    /// Tells the collector about pages at the end of a spill that could not be read: none comes from
+    /// there that would show the gap.
+    fn tell_cut_off(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
+        let spill = self.spill.as_ref().filter(|spill| spill.is_read());
+        let Some(spill) = spill.filter(|_| self.spill_failed) else {
+            return Ok(());
+        };
+        for end in spill.ends() {
+            let sent_to = self.ledger.sent_to.get_mut(&end.slot);
+            if let Some(sent_to) = sent_to.filter(|sent_to| **sent_to < end.next_page) {
+                let gone = &mut self.ledger.gone;
+                gone.add_spilled(end.slot, *sent_to, end.next_page);
+                *sent_to = end.next_page;
+            }
+        }
+        Ok(self.tell_gone(out)?)
     }
 
     /// Reads the next piece of the spill, as far as the collector lacks it.
