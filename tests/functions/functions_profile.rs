@@ -296,6 +296,11 @@ fn a_profile_of_a_whole_run_is_in_its_dump() {
         3,
         "no function records",
     );
+    let page = format!("report --html -o {}", fixture.path("page").display());
+    for words in ["export -o -", &page] {
+        let said = ringmark(&fixture, words, &[&dump]).stderr_text();
+        assert!(said.contains("calls were counted, not recorded"), "{said}");
+    }
 }
 
 #[test]

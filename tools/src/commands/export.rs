@@ -8,7 +8,7 @@ use ringmark_export::{Counts, Format, Plan, Written};
 
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
-use crate::output::file::{is_standard, replace};
+use crate::output::file::{Former, is_standard, replace};
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, endings, note};
@@ -37,13 +37,13 @@ impl Name {
         }
     }
 
-    /// The file that is written when none is named.
-    const fn file(self) -> &'static str {
+    /// How the name of the output ends when none is given.
+    const fn ending(self) -> &'static str {
         match self {
-            Self::Perfetto => "ringmark.pftrace",
-            Self::Folded => "ringmark.folded",
-            Self::Chrome => "ringmark.json",
-            Self::Ctf => "ringmark.ctf",
+            Self::Perfetto => "pftrace",
+            Self::Folded => "folded",
+            Self::Chrome => "json",
+            Self::Ctf => "ctf",
         }
     }
 
@@ -85,7 +85,7 @@ but as text.
 A span or call belongs to the time of its end: --from and --to choose by it.
 
 Examples:
-  ringmark export run.rmk -o run.pftrace
+  ringmark export run.rmk
   ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
   ringmark export run.rmk --format folded -o - | head
   ringmark export -p 812 --name 'request.*' --format chrome")]
@@ -95,7 +95,8 @@ pub(crate) struct Args {
     /// The format to write
     #[arg(long, value_enum, default_value = "perfetto")]
     format: Name,
-    /// Where to write it, '-' for standard output; else a name of the format's own
+    /// Where to write it, '-' for standard output. By default a file here with FILE's name and the
+    /// format's ending; one that is there becomes OUT.old
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -114,18 +115,25 @@ impl Args {
 
     /// Returns what was written.
     fn write(&self, plan: &Plan<'_>) -> anyhow::Result<Counts> {
-        let path = match &self.output {
-            Some(path) => path.as_path(),
-            None => Path::new(self.format.file()),
+        let (path, former) = match &self.output {
+            Some(path) => (path.clone(), Former::Replaced),
+            None => (
+                self.input.named_after(self.format.ending()),
+                Former::SetAside,
+            ),
         };
+        let path = path.as_path();
         let mut line = ProgressLine::new(true);
         let progress = |done: u64, all: u64| {
             if line.due().is_some() {
                 line.show(&format!("{} % of {all} records", 100 * done / all.max(1)));
             }
         };
-        let written = match self.format.format() {
-            None => folder(path, |to| ringmark_export::write_ctf(plan, to, progress))?,
+        let (written, old) = match self.format.format() {
+            None => (
+                folder(path, |to| ringmark_export::write_ctf(plan, to, progress))?,
+                None,
+            ),
             Some(format) if is_standard(path) => {
                 if io::stdout().is_terminal() {
                     let text = "standard output is a terminal, expected a file or a pipe";
@@ -137,12 +145,19 @@ impl Args {
                 tell(&written);
                 return Ok(written.shown);
             }
-            Some(format) => replace(path, |out| {
+            Some(format) => replace(path, former, |out| {
                 ringmark_export::write(plan, format, out, progress)
             })?,
         };
         line.clear();
         tell(&written);
+        if let Some(old) = old {
+            note(&format!(
+                "{}: was there, and is {} now",
+                path.display(),
+                old.display()
+            ));
+        }
         note(&format!(
             "{}: {}, {}; {}",
             path.display(),

@@ -42,8 +42,10 @@ calls itself counts each of its calls. For programs: 'export --format folded'.
 
 --diff compares the spans and functions of FILE, called A, with those of OTHER,
 called B. Each name has two rows: A with the change from A to B, B with the same
-in per cent. CHANGE is that of TOTAL, or of what --sort names. --host and
---service choose in both, --pid in A. Counts of profiles are not compared.
+in per cent. CHANGE is that of TOTAL, or of what --sort names. A name that each
+trace has in one program or module alone is compared, however those are called.
+--host and --service choose in both, --pid in A. Counts of profiles are not
+compared.
 
 --html writes a page that needs no network and no other file; '?' in it shows
 its keys. It holds spans, calls, events, losses and what was open at the end.

@@ -7,7 +7,8 @@ use ringmark_decoder::{Dump, Filter};
 use ringmark_export::{About, Cut, Plan, write_html};
 
 use super::export::{shown, tell};
-use crate::output::file::{is_standard, replace};
+use crate::input::exported::tell_nothing;
+use crate::output::file::{Former, is_standard, replace};
 use crate::output::last_words::{self, Show};
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, size};
@@ -58,9 +59,11 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
         let written = write_html(&plan, &about, &mut out, progress)?;
         line.clear();
         tell(&written);
+        tell_nothing(dump, &written.shown);
         return Ok(());
     }
-    let written = replace(to, |out| write_html(&plan, &about, out, progress))?;
+    let write = |out: &mut _| write_html(&plan, &about, out, progress);
+    let (written, _) = replace(to, Former::Replaced, write)?;
     line.clear();
     tell(&written);
     note(&format!(
@@ -69,5 +72,6 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
         shown(&written.shown),
         size(written.bytes)
     ));
+    tell_nothing(dump, &written.shown);
     Ok(())
 }

@@ -8,7 +8,7 @@ use ringmark_decoder::{ArgColumn, Chosen, Column, CsvWriter, Dump, Group, Groups
 use super::export::exit_of;
 use crate::input::exported::ChosenOptions;
 use crate::input::trace_files::Input;
-use crate::output::file::{is_standard, replace};
+use crate::output::file::{Former, is_standard, replace};
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Sink, endings, note};
 
@@ -174,11 +174,11 @@ impl Scanned {
                 out.finish()?;
                 end
             }
-            false => replace(&self.output, |out| write(&source, out))?,
+            false => replace(&self.output, Former::Replaced, |out| write(&source, out))?.0,
         };
         tell(&end);
         if end.rows == 0 {
-            self.chosen.tell_nothing(&dump);
+            let _ = self.chosen.tell_closest(&dump);
         }
         endings::tell(&dump);
         Ok(exit_of(&dump, is_running))

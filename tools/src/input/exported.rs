@@ -68,11 +68,13 @@ impl ChosenOptions {
         filter
     }
 
-    /// Says which option lets nothing pass, as nothing was written.
-    pub(crate) fn tell_nothing(&self, dump: &Dump) {
-        if self.filter.build().is_ok_and(|filter| !filter.is_empty()) {
+    /// Says which option lets nothing pass, as nothing was written. Returns whether there is one.
+    pub(crate) fn tell_closest(&self, dump: &Dump) -> bool {
+        let is_filtered = self.filter.build().is_ok_and(|filter| !filter.is_empty());
+        if is_filtered {
             note(&self.filter.closest(dump));
         }
+        is_filtered
     }
 }
 
@@ -115,10 +117,22 @@ impl ExportedOptions {
         Ok(plan)
     }
 
-    /// Says which option lets nothing pass, if nothing was shown.
+    /// Says why nothing was shown, if nothing was.
     pub(crate) fn tell_if_nothing(&self, dump: &Dump, shown: &Counts) {
-        if shown.is_empty() {
-            self.chosen.tell_nothing(dump);
+        if !shown.is_empty() || !self.chosen.tell_closest(dump) {
+            tell_nothing(dump, shown);
         }
+    }
+}
+
+/// Says why a trace of which all was shown has nothing to see, if so.
+pub(crate) fn tell_nothing(dump: &Dump, shown: &Counts) {
+    if shown.slices == 0 && !dump.gathered(&Filter::new()).is_empty() {
+        note(
+            "calls were counted, not recorded (kind 'profile'): 'ringmark report' shows the counts; \
+             kind 'graph' records calls",
+        );
+    } else if shown.is_empty() {
+        note("the trace has no events; 'ringmark stat' says what was recorded and what was lost");
     }
 }

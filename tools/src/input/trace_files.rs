@@ -48,6 +48,22 @@ impl Input {
         }
     }
 
+    /// A file in the working directory with this ending: named after what is read, if that is one file
+    /// or store.
+    pub(crate) fn named_after(&self, ending: &str) -> PathBuf {
+        let default = Path::new(DEFAULT_FILE);
+        let name = match self.files.as_slice() {
+            [file] if !is_standard(file) => file.file_name().map_or(default, Path::new),
+            _ => default,
+        };
+        let is_trace_file = name.extension() == default.extension();
+        let stem = name.file_stem().filter(|_| is_trace_file);
+        let mut named = stem.unwrap_or(name.as_os_str()).to_owned();
+        named.push(".");
+        named.push(ending);
+        named.into()
+    }
+
     /// Checks that no process of a file is chosen: the option named `by` shows all.
     ///
     /// # Errors

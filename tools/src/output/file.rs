@@ -60,14 +60,42 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
     Ok(Destination::Replaced(path.to_owned()))
 }
 
-/// Writes a file next to `path`, which takes its place when it is whole.
+/// What becomes of a file that is written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Former {
+    /// It is replaced: the user named it.
+    Replaced,
+    /// It becomes FILE.old: the user may not know that it is there.
+    SetAside,
+}
+
+impl Former {
+    /// Sets the file aside that is to be replaced. Returns its new path, if there was one.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn set_aside(self, path: &Path) -> io::Result<Option<PathBuf>> {
+        let mut old = path.as_os_str().to_owned();
+        old.push(".old");
+        match self {
+            Self::SetAside if path.symlink_metadata().is_ok() => {
+                fs::rename(path, &old).map(|()| Some(old.into()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Writes a file next to `path`, which takes its place when it is whole. Returns where the former one is,
+/// if it was set aside.
 ///
 /// # Errors
 /// It is a directory, or cannot be written.
 pub(crate) fn replace<T>(
     path: &Path,
+    former: Former,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
-) -> anyhow::Result<T> {
+) -> anyhow::Result<(T, Option<PathBuf>)> {
     let failed = |error: io::Error| Failure {
         exit: Exit::LOST,
         text: format!("{}: {error}", path.display()),
@@ -91,8 +119,11 @@ pub(crate) fn replace<T>(
     let mut out = BufWriter::new(file);
     let written = write(&mut out).and_then(|done| out.flush().map(|()| done));
     let done = written.and_then(|done| match is_plain {
-        true => fs::rename(&part, path).map(|()| done),
-        false => Ok(done),
+        true => {
+            let old = former.set_aside(path)?;
+            fs::rename(&part, path).map(|()| (done, old))
+        }
+        false => Ok((done, None)),
     });
     if done.is_err() && is_plain {
         // What is there is of no use.
