@@ -283,6 +283,7 @@ pub const PLAIN: &[&str] = &[
     "docs/",
     "examples/",
     "export/",
+    "fleet/",
     "format-spec/",
     "function-tracer/",
     "fuzz/",

@@ -10,7 +10,7 @@ use crate::input::exported::ChosenOptions;
 use crate::input::trace_files::Input;
 use crate::output::file::{Former, is_standard, replace};
 use crate::output::units::{count, counted};
-use crate::output::{Exit, Sink, endings, note};
+use crate::output::{Exit, Sink, endings, fleet, note};
 
 /// Bytes of lines that are gathered before they are written.
 const LINES_BYTES: usize = 60 << 10;
@@ -32,6 +32,9 @@ before --from, or not in the trace. Then ts_ns and dur_ns are empty, whichever
 files were read. A span that is one record has both times. What is open at the
 end has no row and is counted on standard error.
 
+--format parquet and arrow write the same columns to a file, by ringmark-fleet,
+a command of its own.
+
 Texts are escaped as 'cat' does it, and begin with ' where a spreadsheet would
 calculate. In a store, only segments of the time, hosts and services are read.
 
@@ -47,8 +50,22 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// The format of the rows
+    #[arg(long, value_enum, default_value = "csv")]
+    format: Name,
     #[command(flatten)]
     scanned: Scanned,
+}
+
+/// A format of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// Text, RFC 4180
+    Csv,
+    /// For DuckDB, Spark, ClickHouse and pandas; needs ringmark-fleet
+    Parquet,
+    /// Arrow IPC, a file; needs ringmark-fleet
+    Arrow,
 }
 
 /// What is summed up.
@@ -104,6 +121,10 @@ struct Scanned {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.verb {
+            None if self.format != Name::Csv => {
+                self.scanned.chosen.check()?;
+                Err(fleet::go_on("--format parquet|arrow").into())
+            }
             None => self.scanned.run(rows),
             Some(Verb::Top(args)) => args.run(|group| group.durations.sum_ns(), Some(TOP), sums),
             Some(Verb::Hist(args)) => args.run(|group| group.rows, None, histograms),

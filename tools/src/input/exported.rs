@@ -39,6 +39,14 @@ impl ChosenOptions {
         Ok((dump, true))
     }
 
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// One cannot be understood.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.filter.build().map(drop)
+    }
+
     /// The filter of what is chosen.
     ///
     /// # Errors

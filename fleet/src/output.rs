@@ -1,0 +1,117 @@
+//! The file that is written: Parquet or Arrow IPC, next to its place until it is whole.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use ringmark_decoder::{Chosen, Dump, Filter, RowsEnd};
+
+use crate::options::{Format, Scan};
+use crate::table::Table;
+
+/// Rows in a row group: some MB, so that engines skip whole ones by their times.
+const GROUP_ROWS: usize = 512 << 10;
+
+/// Writes the rows that are chosen.
+pub(crate) fn write(
+    options: &Scan,
+    dump: &Dump,
+    chosen: Chosen,
+    filter: &Filter,
+) -> anyhow::Result<RowsEnd> {
+    let path = options.output();
+    if path.as_os_str() == "-" || path.is_dir() {
+        bail!("-o {}: expected the name of a file", path.display());
+    }
+    let mut part = path.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let shown = || path.display().to_string();
+    let file = File::create(&part).with_context(shown)?;
+    let done = write_to(file, options.format, (dump, chosen, filter));
+    let done = done.and_then(|end| Ok(fs::rename(&part, &path).map(|()| end)?));
+    if done.is_err() {
+        // What is there is of no use.
+        let _ = fs::remove_file(&part);
+    }
+    done.with_context(shown)
+}
+
+fn write_to(
+    file: File,
+    format: Format,
+    (dump, chosen, filter): (&Dump, Chosen, &Filter),
+) -> anyhow::Result<RowsEnd> {
+    let mut table = Table::new(dump.arg_columns(filter));
+    let mut writer = Writer::new(file, format, table.schema())?;
+    let end = dump.each_row(chosen, |row| {
+        table.push(row);
+        match table.is_full() {
+            true => writer.write(&table.take()?),
+            false => anyhow::Ok(()),
+        }
+    })?;
+    writer.write(&table.take()?)?;
+    writer.finish()?;
+    Ok(end)
+}
+
+/// What writes batches of rows.
+enum Writer {
+    Parquet(Box<ArrowWriter<BufWriter<File>>>),
+    Arrow(Box<FileWriter<BufWriter<File>>>),
+}
+
+impl Writer {
+    fn new(file: File, format: Format, schema: SchemaRef) -> anyhow::Result<Self> {
+        let file = BufWriter::new(file);
+        Ok(match format {
+            Format::Parquet => {
+                let writer = ArrowWriter::try_new(file, schema, Some(properties()?))?;
+                Self::Parquet(Box::new(writer))
+            }
+            Format::Arrow => Self::Arrow(Box::new(FileWriter::try_new(file, &schema)?)),
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        match self {
+            Self::Parquet(writer) => writer.write(batch)?,
+            Self::Arrow(writer) => writer.write(batch)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Parquet(writer) => drop(writer.close()?),
+            Self::Arrow(mut writer) => writer.finish()?,
+        }
+        Ok(())
+    }
+}
+
+/// zstd at level 1, which is smaller here than level 3; times as differences; all else by dictionary.
+fn properties() -> anyhow::Result<WriterProperties> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_max_row_group_row_count(Some(GROUP_ROWS));
+    for column in ["ts_ns", "idx"] {
+        let path = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    let durations = ColumnPath::from("dur_ns");
+    Ok(properties
+        .set_column_dictionary_enabled(durations, false)
+        .build())
+}

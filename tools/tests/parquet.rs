@@ -1,0 +1,69 @@
+//! Promise: what needs Arrow is done by `ringmark-fleet`, which gets the same command line; where it
+//! is not, its name and how to install it are said.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of its own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let name = format!("ringmark-parquet-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ringmark(path: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringmark"));
+    command.args(arguments).env("PATH", path);
+    command.output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn without_the_other_command_its_name_and_installation_are_said() {
+    let place = Place::new("none");
+    for format in ["parquet", "arrow"] {
+        let output = ringmark(&place.0, &["scan", "a.rmk", "--format", format]);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = "ringmark-fleet, found neither next to ringmark nor on PATH";
+        assert!(said(&output).contains(expected), "{}", said(&output));
+        assert!(said(&output).contains("cargo install --locked --path fleet"));
+    }
+}
+
+#[test]
+fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
+    let place = Place::new("there");
+    let script = place.0.join("ringmark-fleet");
+    fs::write(&script, "#!/bin/sh\necho \"$0: $*\"\nexit 3\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = [
+        "scan", "a b.rmk", "--format", "parquet", "--where", "took>1ms",
+    ];
+    let output = ringmark(&place.0, &words);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let expected = format!("{}: {}\n", script.display(), words.join(" "));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    // What `ringmark` understands as wrong is said by `ringmark`.
+    let output = ringmark(
+        &place.0,
+        &["scan", "a.rmk", "--format", "arrow", "--where", "took>"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).starts_with("ringmark: "), "{}", said(&output));
+}
