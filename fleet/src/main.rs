@@ -44,7 +44,7 @@ fn run(options: &Scan) -> Result<u8, (u8, anyhow::Error)> {
     let end = output::write(options, &dump, chosen, &filter).map_err(|error| (LOST, error))?;
     eprintln!(
         "ringmark-fleet: {}: {} rows",
-        options.output().display(),
+        options.output.display(),
         end.rows
     );
     if end.open > 0 {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringmark_decoder::{Chosen, Dump, Filter, SessionChoice, duration_ns};
 
@@ -54,9 +54,9 @@ pub(crate) struct Scan {
     /// The format to write
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: Format,
-    /// Where to write it [default: ringmark.parquet or ringmark.arrow]
+    /// Where to write it
     #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
+    pub(crate) output: PathBuf,
     /// Only this process
     #[arg(short, long)]
     pid: Option<u32>,
@@ -97,14 +97,6 @@ impl Scan {
         }
     }
 
-    pub(crate) fn output(&self) -> PathBuf {
-        let name = match self.format {
-            Format::Parquet => "ringmark.parquet",
-            Format::Arrow => "ringmark.arrow",
-        };
-        self.output.clone().unwrap_or_else(|| name.into())
-    }
-
     pub(crate) fn choice(&self) -> SessionChoice {
         SessionChoice {
             hosts: self.host.clone(),
@@ -115,11 +107,6 @@ impl Scan {
 
     /// The filter of all options but `--last`, which needs the end of the trace.
     pub(crate) fn filter(&self) -> anyhow::Result<Filter> {
-        if self.pid.is_some() && self.files.is_empty() {
-            bail!(
-                "-p names a running process, expected FILE: 'ringmark snapshot -p PID' writes one"
-            );
-        }
         let mut filter = self.records()?;
         for name in &self.name {
             filter.name(name);

@@ -27,17 +27,17 @@ pub(crate) fn write(
     chosen: Chosen,
     filter: &Filter,
 ) -> anyhow::Result<RowsEnd> {
-    let path = options.output();
+    let path = options.output.as_path();
     if path.as_os_str() == "-" || path.is_dir() {
         bail!("-o {}: expected the name of a file", path.display());
     }
-    let mut part = path.clone().into_os_string();
+    let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
     let shown = || path.display().to_string();
     let file = File::create(&part).with_context(shown)?;
     let done = write_to(file, options.format, (dump, chosen, filter));
-    let done = done.and_then(|end| Ok(fs::rename(&part, &path).map(|()| end)?));
+    let done = done.and_then(|end| Ok(fs::rename(&part, path).map(|()| end)?));
     if done.is_err() {
         // What is there is of no use.
         let _ = fs::remove_file(&part);

@@ -142,10 +142,10 @@ fn parquet_and_arrow_hold_the_rows() {
 fn what_cannot_be_read_or_written_is_said() {
     let place = Place::new("errors");
     for (words, code, text) in [
-        ("scan none.rmk", 3, "none.rmk"),
-        ("scan a.rmk --from yesterday", 2, "expected"),
-        ("scan a.rmk --where took>", 2, "--where"),
-        ("scan -p 1", 2, "snapshot"),
+        ("scan none.rmk -o out", 3, "none.rmk"),
+        ("scan a.rmk -o out --from yesterday", 2, "expected"),
+        ("scan a.rmk -o out --where took>", 2, "--where"),
+        ("scan a.rmk", 2, "--output"),
         ("scan a.rmk -o .", 1, "expected the name of a file"),
     ] {
         fs::write(place.path("a.rmk"), trace(3, 100)).expect("a trace file");

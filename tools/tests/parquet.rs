@@ -26,7 +26,7 @@ impl Drop for Place {
 
 fn ringmark(path: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringmark"));
-    command.args(arguments).env("PATH", path);
+    command.args(arguments).env("PATH", path).current_dir(path);
     command.output().unwrap()
 }
 
@@ -52,18 +52,43 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
     let script = place.0.join("ringmark-fleet");
     fs::write(&script, "#!/bin/sh\necho \"$0: $*\"\nexit 3\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let words = [
-        "scan", "a b.rmk", "--format", "parquet", "--where", "took>1ms",
-    ];
-    let output = ringmark(&place.0, &words);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    let expected = format!("{}: {}\n", script.display(), words.join(" "));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-    // What `ringmark` understands as wrong is said by `ringmark`.
-    let output = ringmark(
-        &place.0,
-        &["scan", "a.rmk", "--format", "arrow", "--where", "took>"],
-    );
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).starts_with("ringmark: "), "{}", said(&output));
+    for (words, added) in [
+        ("scan a.rmk --format parquet --where took>1ms -o b", ""),
+        ("scan a.rmk --format arrow", " -o a.arrow"),
+        ("scan a.rmk b.rmk --format parquet", " -o ringmark.parquet"),
+        ("export /var/a.rmk --format parquet", " -o a.parquet"),
+    ] {
+        let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        let expected = format!("{}: {words}{added}\n", script.display());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn a_file_that_was_not_named_is_set_aside() {
+    let place = Place::new("aside");
+    fs::write(place.0.join("a.parquet"), "mine").unwrap();
+    let output = ringmark(&place.0, &["scan", "a.rmk", "--format", "parquet"]);
+    let text = "a.parquet: was there, and is a.parquet.old now";
+    assert!(said(&output).contains(text), "{}", said(&output));
+    assert_eq!(fs::read(place.0.join("a.parquet.old")).unwrap(), b"mine");
+}
+
+#[test]
+fn what_is_wrong_is_said_before() {
+    let place = Place::new("wrong");
+    for (words, text) in [
+        ("scan a.rmk --format arrow --where took>", "--where"),
+        ("scan -p 1 --format parquet", "ringmark snapshot -p 1"),
+        (
+            "export a.rmk --format parquet --min-time 1ms",
+            "--where 'took>=",
+        ),
+    ] {
+        let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(said(&output).contains(text), "{}", said(&output));
+        assert!(!said(&output).contains("PATH"), "{}", said(&output));
+    }
 }

@@ -8,10 +8,10 @@ use ringmark_export::{Counts, Format, Plan, Written};
 
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
-use crate::output::file::{Former, is_standard, replace};
+use crate::output::file::{Former, is_standard, replace, tell_set_aside};
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, size};
-use crate::output::{Exit, Failure, endings, note};
+use crate::output::{Exit, Failure, endings, fleet, note};
 
 /// The format of an export, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,16 +24,26 @@ enum Name {
     Chrome,
     /// A folder of CTF 1.8, for babeltrace2 and Trace Compass
     Ctf,
+    /// The rows of 'ringmark scan', for DuckDB, Spark and pandas; needs ringmark-fleet
+    Parquet,
+}
+
+/// What writes a format.
+enum Writer {
+    File(Format),
+    Folder,
+    /// Another command.
+    Fleet,
 }
 
 impl Name {
-    /// `None`: a folder.
-    const fn format(self) -> Option<Format> {
+    const fn writer(self) -> Writer {
         match self {
-            Self::Perfetto => Some(Format::Perfetto),
-            Self::Folded => Some(Format::Folded),
-            Self::Chrome => Some(Format::Chrome),
-            Self::Ctf => None,
+            Self::Perfetto => Writer::File(Format::Perfetto),
+            Self::Folded => Writer::File(Format::Folded),
+            Self::Chrome => Writer::File(Format::Chrome),
+            Self::Ctf => Writer::Folder,
+            Self::Parquet => Writer::Fleet,
         }
     }
 
@@ -44,6 +54,7 @@ impl Name {
             Self::Folded => "folded",
             Self::Chrome => "json",
             Self::Ctf => "ctf",
+            Self::Parquet => "parquet",
         }
     }
 
@@ -54,6 +65,7 @@ impl Name {
             Self::Folded => "drop it on speedscope.app, or make a picture: inferno-flamegraph",
             Self::Chrome => "open it in chrome://tracing or speedscope.app",
             Self::Ctf => "read it with babeltrace2",
+            Self::Parquet => "read it with DuckDB",
         }
     }
 }
@@ -82,6 +94,9 @@ babeltrace2 looks for them. Not carried: units, labels next to numbers, absent
 values next to texts, spans that are open, calls as pairs, numbers of 128 bits
 but as text.
 
+parquet: the rows of 'ringmark scan', written by ringmark-fleet, a command of
+its own. Not carried: what was open at the end, which is counted, and links.
+
 A span or call belongs to the time of its end: --from and --to choose by it.
 
 Examples:
@@ -105,23 +120,39 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let format = match self.format.writer() {
+            Writer::File(format) => Some(format),
+            Writer::Folder => None,
+            Writer::Fleet => {
+                self.exported
+                    .check_rows(&self.input, "export --format parquet")?;
+                let (path, _) = self.output();
+                let named = self.output.is_none().then_some(path);
+                return Err(fleet::go_on("--format parquet", named.as_deref()).into());
+            }
+        };
         let (dump, is_running) = self.exported.read(&self.input)?;
         let plan = self.exported.plan(&dump)?;
-        let shown = self.write(&plan)?;
+        let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
         endings::tell(&dump);
         Ok(exit_of(&dump, is_running))
     }
 
-    /// Returns what was written.
-    fn write(&self, plan: &Plan<'_>) -> anyhow::Result<Counts> {
-        let (path, former) = match &self.output {
+    /// What is written, and what becomes of a file that is there.
+    fn output(&self) -> (PathBuf, Former) {
+        match &self.output {
             Some(path) => (path.clone(), Former::Replaced),
             None => (
                 self.input.named_after(self.format.ending()),
                 Former::SetAside,
             ),
-        };
+        }
+    }
+
+    /// Writes a file of this format, or a folder. Returns what was written.
+    fn write(&self, plan: &Plan<'_>, format: Option<Format>) -> anyhow::Result<Counts> {
+        let (path, former) = self.output();
         let path = path.as_path();
         let mut line = ProgressLine::new(true);
         let progress = |done: u64, all: u64| {
@@ -129,7 +160,7 @@ impl Args {
                 line.show(&format!("{} % of {all} records", 100 * done / all.max(1)));
             }
         };
-        let (written, old) = match self.format.format() {
+        let (written, old) = match format {
             None => (
                 folder(path, |to| ringmark_export::write_ctf(plan, to, progress))?,
                 None,
@@ -152,11 +183,7 @@ impl Args {
         line.clear();
         tell(&written);
         if let Some(old) = old {
-            note(&format!(
-                "{}: was there, and is {} now",
-                path.display(),
-                old.display()
-            ));
+            tell_set_aside(path, &old);
         }
         note(&format!(
             "{}: {}, {}; {}",

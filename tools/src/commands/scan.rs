@@ -113,19 +113,20 @@ struct Scanned {
     input: Input,
     #[command(flatten)]
     chosen: ChosenOptions,
-    /// Where to write it; '-' is standard output
-    #[arg(short, long, value_name = "OUT", default_value = "-")]
-    output: PathBuf,
+    /// Where to write it; '-' is standard output, the default of text. Else it is a file here with
+    /// FILE's name and the format's ending; one that is there becomes OUT.old
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.verb {
-            None if self.format != Name::Csv => {
-                self.scanned.chosen.check()?;
-                Err(fleet::go_on("--format parquet|arrow").into())
-            }
-            None => self.scanned.run(rows),
+            None => match self.format {
+                Name::Csv => self.scanned.run(rows),
+                Name::Parquet => self.scanned.go_on("parquet"),
+                Name::Arrow => self.scanned.go_on("arrow"),
+            },
             Some(Verb::Top(args)) => args.run(|group| group.durations.sum_ns(), Some(TOP), sums),
             Some(Verb::Hist(args)) => args.run(|group| group.rows, None, histograms),
             Some(Verb::P99(args)) => {
@@ -178,6 +179,15 @@ impl ByArgs {
 }
 
 impl Scanned {
+    /// Goes on as the command that writes this format.
+    fn go_on(&self, format: &str) -> anyhow::Result<Exit> {
+        let wanted = format!("--format {format}");
+        self.chosen.check_rows(&self.input, &wanted)?;
+        let named = self.output.is_none();
+        let named = named.then(|| self.input.named_after(format));
+        Err(fleet::go_on(&wanted, named.as_deref()).into())
+    }
+
     fn run(
         &self,
         write: impl Fn(&Source<'_>, &mut dyn Write) -> io::Result<RowsEnd>,
@@ -188,14 +198,15 @@ impl Scanned {
             args: dump.arg_columns(&self.chosen.filter(&dump)?),
             dump: &dump,
         };
-        let end = match is_standard(&self.output) {
-            true => {
+        let output = self.output.as_deref().filter(|path| !is_standard(path));
+        let end = match output {
+            None => {
                 let mut out = Sink::direct();
                 let end = write(&source, &mut out)?;
                 out.finish()?;
                 end
             }
-            false => replace(&self.output, Former::Replaced, |out| write(&source, out))?.0,
+            Some(path) => replace(path, Former::Replaced, |out| write(&source, out))?.0,
         };
         tell(&end);
         if end.rows == 0 {

@@ -39,12 +39,17 @@ impl ChosenOptions {
         Ok((dump, true))
     }
 
-    /// Checks the options.
+    /// Checks that the options choose rows of files.
     ///
     /// # Errors
-    /// One cannot be understood.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.filter.build().map(drop)
+    /// They choose a process that runs, or one cannot be understood.
+    pub(crate) fn check_rows(&self, input: &Input, by: &str) -> anyhow::Result<()> {
+        let _ = self.filter.build()?;
+        if let Some(pid) = input.process()? {
+            let text = format!("{by} reads files: write one with 'ringmark snapshot -p {pid}'");
+            return Err(Failure::usage(text).into());
+        }
+        Ok(())
     }
 
     /// The filter of what is chosen.
@@ -103,6 +108,18 @@ impl ExportedOptions {
     /// As [`ChosenOptions::read`].
     pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
         self.chosen.read(input)
+    }
+
+    /// Checks that the options choose rows of files, which have no least time.
+    ///
+    /// # Errors
+    /// They choose something else, or one cannot be understood.
+    pub(crate) fn check_rows(&self, input: &Input, by: &str) -> anyhow::Result<()> {
+        if self.min_time.is_some() {
+            let text = format!("{by}: rows are chosen by --where 'took>=100us', found --min-time");
+            return Err(Failure::usage(text).into());
+        }
+        self.chosen.check_rows(input, by)
     }
 
     /// What is written of the dump. Says what may be too much for the viewer, and what would not be.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ringmark_reader::Destination;
 use rustix::fs::{Access, access};
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, note};
 
 /// The trace file that commands read and write when none is named.
 pub(crate) const DEFAULT_FILE: &str = "ringmark.rmk";
@@ -74,7 +74,7 @@ impl Former {
     ///
     /// # Errors
     /// Those of the file system.
-    fn set_aside(self, path: &Path) -> io::Result<Option<PathBuf>> {
+    pub(crate) fn set_aside(self, path: &Path) -> io::Result<Option<PathBuf>> {
         let mut old = path.as_os_str().to_owned();
         old.push(".old");
         match self {
@@ -84,6 +84,12 @@ impl Former {
             _ => Ok(None),
         }
     }
+}
+
+/// Says where a file is that was in the way.
+pub(crate) fn tell_set_aside(path: &Path, old: &Path) {
+    let (path, old) = (path.display(), old.display());
+    note(&format!("{path}: was there, and is {old} now"));
 }
 
 /// Writes a file next to `path`, which takes its place when it is whole. Returns where the former one is,
