@@ -27,12 +27,16 @@ pub(crate) enum Placing {
     Parts,
     /// The span that a record of a span over threads names, and no more.
     Named,
+    /// The same, and no other records.
+    Lives,
 }
+
+/// How much, and what finds finished spans around events.
+pub(crate) type WithPlaces<'a> = (Placing, Option<SpanPlaces<'a>>);
 
 /// A slot on its way through the merge.
 pub(crate) struct Cursor<'a> {
     session: &'a Session,
-    session_number: usize,
     records: SlotRecords<'a>,
     losses: LossesPassed,
     /// The record that comes next, unless a loss does.
@@ -46,14 +50,13 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(
-        (session, session_number): (&'a Session, usize),
+        session: &'a Session,
         slot: &'a Slot,
         by_wall: bool,
-        (placing, places): (Placing, Option<SpanPlaces<'a>>),
+        (placing, places): WithPlaces<'a>,
     ) -> Self {
         Self {
             session,
-            session_number,
             records: SlotRecords::new(session, slot, places),
             losses: LossesPassed {
                 items: loss::of_slot(session, slot).items,
@@ -92,6 +95,9 @@ impl<'a> Cursor<'a> {
     pub(crate) fn advance(&mut self) -> Option<Moment> {
         loop {
             if self.records.step(&mut self.record) {
+                if self.placing == Placing::Lives && !self.is_of_life() {
+                    continue;
+                }
                 self.is_loss = false;
                 return Some(self.time.of(&self.session.clock, self.record.tick));
             }
@@ -101,6 +107,13 @@ impl<'a> Cursor<'a> {
                 Next::End => return None,
             }
         }
+    }
+
+    /// Whether the record at hand is one of a span over threads.
+    fn is_of_life(&self) -> bool {
+        let ty = self.session.schema.find(self.record.type_id);
+        ty.and_then(|ty| ty.shape)
+            .is_some_and(Shape::is_part_of_span)
     }
 
     /// Finds what comes when the page at hand has ended: the losses before the next page, then
@@ -164,15 +177,15 @@ impl<'a> Cursor<'a> {
         let ty = session.schema.find(record.type_id)?;
         let is_part = || ty.shape.is_some_and(Shape::is_part_of_span);
         let in_spans = match self.placing {
-            Placing::Named if is_part() => Some(InSpans::inside(
+            Placing::Named | Placing::Lives if is_part() => Some(InSpans::inside(
                 id_in(ty, record.payload(bytes), ty.span_id),
                 None,
             )),
-            Placing::Named => None,
+            Placing::Named | Placing::Lives => None,
             Placing::Parts if !is_part() => None,
             _ if !session.has_spans => None,
             Placing::All | Placing::Parts => {
-                let spans = &mut spans[self.session_number];
+                let spans = &mut spans[session.number];
                 let at = RecordAt {
                     ty,
                     payload: record.payload(bytes),

@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::events::cursor::{Cursor, Moment, Placing};
+use crate::events::cursor::{Cursor, Moment, Placing, WithPlaces};
 use crate::events::entered_spans::Spans;
 use crate::events::event::{Lost, Output};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss;
-use crate::trace_file::session::Session;
+use crate::trace_file::session::{Session, Slot};
 
 /// A place in the order: time, then tick, because rings of one clock may have several ticks in one
 /// ns; then the slot's number, so that equal ticks stay in the order of sessions and slots.
@@ -30,6 +30,7 @@ pub struct Events<'a> {
     heap: BinaryHeap<Reverse<Key>>,
     /// The slot that runs, and the key up to which it may.
     running: Option<(usize, Key)>,
+    /// By number of the session, for [`Placing::All`] and [`Placing::Parts`].
     spans: Vec<Spans<'a>>,
     rest: std::vec::IntoIter<Lost<'a>>,
 }
@@ -55,26 +56,17 @@ impl Dump {
         self.merged(Placing::Named)
     }
 
+    /// The records of spans over threads, and the losses, as [`Self::events_bare`] has them.
+    #[must_use]
+    pub fn events_of_lives(&self) -> Events<'_> {
+        self.merged(Placing::Lives)
+    }
+
     fn merged(&self, placing: Placing) -> Events<'_> {
-        let mut events = Events {
-            cursors: Vec::new(),
-            heap: BinaryHeap::new(),
-            running: None,
-            spans: Vec::new(),
-            rest: Vec::new().into_iter(),
-        };
-        let several = self.sessions.iter().any(|s| s.clock_of != 0);
+        let sessions: Vec<_> = self.sessions.iter().collect();
         let places = (placing == Placing::All).then(|| self.span_places());
-        let mut rest = Vec::new();
-        for (number, session) in self.sessions.iter().enumerate() {
-            events.spans.push(Spans::default());
-            for slot in &session.slots {
-                let cursor = Cursor::new((session, number), slot, several, (placing, places));
-                events.add(cursor);
-            }
-            rest.extend(losses_at_the_end(session));
-        }
-        events.rest = rest.into_iter();
+        let mut events = Events::merged(&sessions, (placing, places));
+        events.spans = sessions.iter().map(|_| Spans::default()).collect();
         events
     }
 }
@@ -99,6 +91,47 @@ fn losses_at_the_end(session: &Session) -> impl Iterator<Item = Lost<'_>> {
 }
 
 impl<'a> Events<'a> {
+    /// All of these sessions, in one order.
+    pub(super) fn merged(sessions: &[&'a Session], placing: WithPlaces<'a>) -> Self {
+        let slots = sessions.iter().flat_map(|session| {
+            let slots = session.slots.iter();
+            slots.map(move |slot| (*session, slot))
+        });
+        let mut events = Self::of_slots(slots, placing);
+        let rest: Vec<_> = sessions.iter().flat_map(|s| losses_at_the_end(s)).collect();
+        events.rest = rest.into_iter();
+        events
+    }
+
+    /// These slots, without what belongs to no page.
+    pub(super) fn of_slots(
+        slots: impl Iterator<Item = (&'a Session, &'a Slot)> + Clone,
+        placing: WithPlaces<'a>,
+    ) -> Self {
+        let mut clocks = slots.clone().map(|(session, _)| session.clock_of);
+        let first = clocks.next();
+        let by_wall = clocks.any(|clock| Some(clock) != first);
+        let mut events = Events {
+            cursors: Vec::new(),
+            heap: BinaryHeap::new(),
+            running: None,
+            spans: Vec::new(),
+            rest: Vec::new().into_iter(),
+        };
+        for (session, slot) in slots {
+            events.add(Cursor::new(session, slot, by_wall, placing));
+        }
+        events
+    }
+
+    /// What belongs to no page of this session.
+    pub(super) fn rest_of(session: &'a Session) -> Self {
+        let mut events = Self::of_slots([].into_iter(), (Placing::Named, None));
+        let rest: Vec<_> = losses_at_the_end(session).collect();
+        events.rest = rest.into_iter();
+        events
+    }
+
     fn add(&mut self, cursor: Cursor<'a>) {
         let number = self.cursors.len();
         self.heap.push(Reverse((cursor.earliest(), number)));

@@ -1,7 +1,8 @@
 //! Pages become events in the order of time, with the losses between them.
 //!
 //! [`cursor`] walks one slot: its records ([`slot_records`]), the losses between its pages, and the
-//! spans that its thread is in ([`entered_spans`]). [`merge`] joins the slots of all sessions.
+//! spans that its thread is in ([`entered_spans`]). [`merge`] joins the slots of all sessions; [`apart`] those that share
+//! a thread only.
 //! [`event`] is what both give, [`payload`] the bytes of its fields. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
 //! says where a time lies for a filter, [`stats`] counts events.
 //!
@@ -9,6 +10,7 @@
 //! each [`open_span`]; [`gaps`] says where records are missing. [`call_took`]
 //! knows the durations of calls that have two records.
 
+mod apart;
 pub(crate) mod call_took;
 mod condition;
 pub(crate) mod cursor;

@@ -65,7 +65,7 @@ pub(crate) fn write(
     };
     let (mut number, mut shown) = (0, Counts::default());
     let is_all = plan.cut.filter.is_empty();
-    for output in plan.dump.events_alone() {
+    for output in plan.dump.events_apart().flatten() {
         number += 1;
         if number % PROGRESS_EVERY == 0 {
             progress(number, plan.items);

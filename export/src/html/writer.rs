@@ -277,6 +277,11 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         Ok(())
     }
 
+    fn part(&mut self, of: &Event<'a>) -> io::Result<()> {
+        self.see(of.thread(), of.wall_ns());
+        Ok(())
+    }
+
     fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {
         span_args(span, &mut self.text);
         if let Some(entered) = &span.entered {

@@ -365,7 +365,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     }
 
     fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {
-        let place = own_row(lane.thread);
+        let place = own_row(NO_THREAD);
         let mut own = None;
         self.event(place, span.start_wall_ns(), |parts| {
             let about = (lane.ty.name.as_slice(), lane.number);
@@ -385,7 +385,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     }
 
     fn lasts(&mut self, lane: &Lane<'a>, of: &Event<'a>) -> io::Result<()> {
-        self.event(own_row(lane.thread), of.wall_ns(), |parts| {
+        self.event(own_row(NO_THREAD), of.wall_ns(), |parts| {
             let about = (lane.ty.name.as_slice(), lane.number);
             let track = parts
                 .tracks

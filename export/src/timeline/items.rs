@@ -1,16 +1,11 @@
 //! Events and losses as what a viewer shows of them: what passes the cut, calls put together.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
-use ringmark_decoder::{
-    Call, Ended, Event, EventType, Filter, Function, Lost, NearStart, Output, Page, Paired,
-    Session, Span, SpanPairs, Step,
-};
+use ringmark_decoder::{Call, Ended, Event, Filter, Function, Lost, NearStart, Output, Step};
 use ringmark_format::schema::Shape;
 
 use crate::timeline::calls::{Beginning, CallStacks};
-use crate::timeline::lanes::SingleLanes;
 
 /// What of a trace is exported.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +23,8 @@ pub(crate) enum What<'a> {
     Span((u64, u64)),
     Instant,
     Counter,
-    /// A span over threads ends, in the lane with this number.
-    Lasted(Box<Span<'a>>, u32),
+    /// A record of a span over threads; whether it makes one that is shown.
+    Part(bool),
     /// With the number of calls around it.
     Enter(&'a Function, u32),
     Leave(&'a Function, (Ended, Beginning), u32),
@@ -94,56 +89,29 @@ struct ChosenCalls<'c> {
     shown: HashMap<u32, Vec<bool>>,
 }
 
-/// A span over threads that has not ended: where the record is that made it, and its lane. The rest is
-/// held by [`SpanPairs`]: there may be very many.
-#[derive(Debug, Clone, Copy)]
-struct Lasting<'a> {
-    page: &'a Page,
-    /// Number of the record in its page.
-    number: u32,
-    lane: u32,
-}
-
-/// Those of a session, by their ids.
-struct OfSession<'a> {
-    session: &'a Session,
-    open: HashMap<u64, Lasting<'a>>,
-}
-
 /// Makes items of the events and losses of a dump, in their order.
 pub(crate) struct Items<'c, 'a> {
     cut: &'c Cut,
     /// No filter needs to be asked.
     is_all: bool,
     calls: CallStacks<'a>,
-    /// `None`: spans over threads are not put together.
-    pairs: Option<SpanPairs>,
-    /// By the address of the session, which stays where it is.
-    lasting: HashMap<usize, OfSession<'a>>,
-    lanes: HashMap<(usize, &'a [u8]), SingleLanes>,
     chosen: ChosenCalls<'c>,
     starts: NearStart,
     number: u64,
-    /// Spans over threads whose beginning is not in the trace.
-    pub(crate) no_start: u64,
 }
 
 impl<'c, 'a> Items<'c, 'a> {
-    pub(crate) fn new(cut: &'c Cut, pairs: Option<SpanPairs>, long: Option<&'c LongCalls>) -> Self {
+    pub(crate) fn new(cut: &'c Cut, long: Option<&'c LongCalls>) -> Self {
         Self {
             cut,
             is_all: cut.filter.is_empty(),
             calls: CallStacks::default(),
-            pairs,
-            lasting: HashMap::new(),
-            lanes: HashMap::new(),
             chosen: ChosenCalls {
                 long,
                 shown: HashMap::new(),
             },
             starts: NearStart::default(),
             number: 0,
-            no_start: 0,
         }
     }
 
@@ -162,17 +130,18 @@ impl<'c, 'a> Items<'c, 'a> {
         }
         self.number += 1;
         match output {
-            Output::Lost(lost) => self.lost(output, lost, place, to),
+            Output::Lost(lost) => self.lost(lost, place, to),
             Output::Event(event) if event.ty.function.is_some() => self.call((event, place), to),
-            Output::Event(event) => self.part(output, (event, place), to),
+            Output::Event(event) => {
+                let is_made = event.ty.shape == Some(Shape::SpanNew);
+                let what = What::Part(is_made && self.passes(event));
+                to.push(Item::of((event, place), self.number, what));
+            }
         }
     }
 
     #[cold]
-    fn lost(&mut self, output: &Output<'a>, lost: &Lost<'a>, place: u32, to: &mut Vec<Item<'a>>) {
-        if let Some(pairs) = &mut self.pairs {
-            pairs.take(output);
-        }
+    fn lost(&mut self, lost: &Lost<'a>, place: u32, to: &mut Vec<Item<'a>>) {
         let at_ns = lost.session.clock.wall_ns(lost.t_ns);
         self.calls.lose(lost, at_ns);
         if self.cut.filter.passes_lost(lost) {
@@ -247,98 +216,6 @@ impl<'c, 'a> Items<'c, 'a> {
             to.extend(what.map(|what| Item::of((event, place), number, what)));
         });
     }
-
-    /// A record of a span over threads.
-    fn part(
-        &mut self,
-        output: &Output<'a>,
-        (event, place): (&Event<'a>, u32),
-        to: &mut Vec<Item<'a>>,
-    ) {
-        let Some(pairs) = &mut self.pairs else {
-            if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(event) {
-                to.push(Item::of((event, place), self.number, What::Instant));
-            }
-            return;
-        };
-        let paired = pairs.take(output);
-        let Some(id) = event.span else { return };
-        match (event.ty.shape, paired) {
-            (Some(Shape::SpanNew), _) => {
-                let lane = self.lanes(event.session, event.ty).take();
-                let number = event.seq.wrapping_sub(event.page.header.first_event);
-                let made = Lasting {
-                    page: event.page,
-                    number: number as u32,
-                    lane,
-                };
-                self.of_session(event.session).open.insert(id, made);
-            }
-            (_, Paired::Ended(span)) => {
-                let lasting = self.of_session(event.session).open.remove(&id);
-                let Some(lasting) = lasting else { return };
-                self.lanes(event.session, span.ty).give_back(lasting.lane);
-                let is_long = span.total_ns >= self.cut.min_ns;
-                if is_long && self.cut.filter.passes_span(&span) {
-                    let what = What::Lasted(span, lasting.lane);
-                    to.push(Item::of((event, place), self.number, what));
-                }
-            }
-            (Some(Shape::SpanClose), _) => self.no_start += 1,
-            _ => {}
-        }
-    }
-
-    /// The lanes for spans that this type makes.
-    fn lanes(&mut self, session: &Session, ty: &'a EventType) -> &mut SingleLanes {
-        let key = (session.process, ty.name.as_slice());
-        self.lanes.entry(key).or_default()
-    }
-
-    fn of_session(&mut self, session: &'a Session) -> &mut OfSession<'a> {
-        let address = std::ptr::from_ref(session) as usize;
-        self.lasting.entry(address).or_insert_with(|| OfSession {
-            session,
-            open: HashMap::new(),
-        })
-    }
-
-    /// Gives `each` the spans over threads that have no end, with their lanes, in the order of their
-    /// beginnings. Returns how many are not known, because too many were open at one time.
-    pub(crate) fn each_lasting(
-        self,
-        mut each: impl FnMut(u32, &Event<'a>) -> io::Result<()>,
-    ) -> io::Result<u64> {
-        let Some(pairs) = &self.pairs else {
-            return Ok(0);
-        };
-        let (mut all, mut unknown) = (Vec::new(), 0);
-        for (address, of) in &self.lasting {
-            for id in of.open.keys() {
-                match pairs.made(of.session, *id) {
-                    Some((_, tick, _)) => all.push((wall_ns(of.session, tick), *id, *address)),
-                    None => unknown += 1,
-                }
-            }
-        }
-        all.sort_unstable();
-        for (_, id, address) in all {
-            let of = &self.lasting[&address];
-            let (Some(made), Some(at)) = (pairs.made(of.session, id), of.open.get(&id)) else {
-                continue;
-            };
-            let made = Event::remade((of.session, at.page, at.number), made, id);
-            if self.cut.filter.passes(&made) {
-                each(at.lane, &made)?;
-            }
-        }
-        Ok(unknown)
-    }
-}
-
-fn wall_ns(session: &Session, tick: u64) -> u64 {
-    let clock = &session.clock;
-    clock.wall_of(tick, clock.t_ns(tick))
 }
 
 impl<'a> Item<'a> {

@@ -2,15 +2,16 @@
 
 use std::io;
 
-use ringmark_decoder::{Ended, Event, Lost, Output, SmallKeys, SpanPairs};
+use ringmark_decoder::{Ended, Event, Lost, Output, SmallKeys};
 
 use crate::timeline::by_thread::ByThread;
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, Items, What};
 use crate::timeline::lanes::NestedLanes;
+use crate::timeline::lives::Lives;
 use crate::timeline::order::{Begin, Begins, Pending, Step, begin_of, order};
 use crate::timeline::plan::{Counts, Plan};
-use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
+use crate::timeline::viewer::{DEEPEST, Place, Row, Slice, Viewer};
 
 /// The lanes of one thread.
 #[derive(Debug, Default)]
@@ -37,48 +38,42 @@ pub(crate) fn play<'a>(
     viewer: &mut impl Viewer<'a>,
     mut progress: impl FnMut(u64, u64),
 ) -> io::Result<Written> {
-    let pairs = SpanPairs::new(plan.dump);
-    let mut items = Items::new(&plan.cut, Some(pairs), plan.long.as_ref());
+    let mut items = Items::new(&plan.cut, plan.long.as_ref());
     let mut player = Player::new(plan, viewer);
     let (mut outputs, mut found, mut number) = (Vec::new(), Vec::new(), 0);
-    let mut events = plan.dump.events_bare();
-    loop {
-        outputs.clear();
-        found.clear();
-        let count = events.each(plan.stretch, |output| outputs.push(output));
-        if count == 0 {
-            break;
+    for mut events in plan.dump.events_apart() {
+        loop {
+            outputs.clear();
+            found.clear();
+            let count = events.each(plan.stretches.items, |output| outputs.push(output));
+            if count == 0 {
+                break;
+            }
+            number += count;
+            for (place, output) in (0..).zip(&outputs) {
+                items.take(output, place, &mut found);
+            }
+            player.stretch(&found, &outputs)?;
+            progress(number, plan.items);
         }
-        number += count;
-        for (place, output) in (0..).zip(&outputs) {
-            items.take(output, place, &mut found);
-        }
-        player.stretch(&found, &outputs)?;
-        progress(number, plan.items);
     }
+    // What is open in threads without a record.
+    player.stretch(&[], &[])?;
+    drop((outputs, found));
+    let lives = Lives::show(plan, player.viewer)?;
+    player.shown.slices += lives.shown;
     let deeper = plan.open.iter().map(|thread| thread.deeper).sum();
     let mut left_out = vec![
         (
             "spans of which only the end is in the trace",
-            items.no_start,
+            lives.no_start,
         ),
         ("open spans that are deeper than a stack holds", deeper),
+        (
+            "spans over threads that were open with too many others",
+            lives.unknown,
+        ),
     ];
-    let (shown, viewer) = (&mut player.shown, &mut *player.viewer);
-    let unknown = items.each_lasting(|number, made| {
-        let lane = Lane {
-            session: made.session,
-            ty: made.ty,
-            number,
-            thread: made.thread(),
-        };
-        shown.slices += 1;
-        viewer.lasts(&lane, made)
-    })?;
-    left_out.push((
-        "spans over threads that were open with too many others",
-        unknown,
-    ));
     player.viewer.finish()?;
     left_out.extend(player.viewer.left_out());
     left_out.retain(|(_, count)| *count > 0);
@@ -121,7 +116,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
     fn stretch(&mut self, items: &[Item<'a>], outputs: &[Output<'a>]) -> io::Result<()> {
         let (plan, stretch) = (self.plan, self.stretch);
         self.stretch += 1;
-        let mut begins = plan.begins(stretch).to_vec();
+        let mut begins = plan.stretches.begins(stretch).to_vec();
         begins.sort_by_key(|begin| begin.thread);
         let mut begins = begins.as_slice();
         let mut by_thread = std::mem::take(&mut self.by_thread);
@@ -130,7 +125,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             std::mem::take(&mut self.pending),
             std::mem::take(&mut self.steps),
         );
-        let from_ns = plan.starts_at(stretch);
+        let from_ns = plan.stretches.starts_at(stretch);
         for thread in &by_thread.threads {
             let count = begins.partition_point(|begin| begin.thread <= *thread);
             let (early, later) = begins.split_at(count);
@@ -193,7 +188,6 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
     /// Counts what is shown by an item itself; other slices are counted where they begin.
     fn count(&mut self, what: &What<'a>) {
         match what {
-            What::Lasted(..) => self.shown.slices += 1,
             What::Enter(..) => {
                 self.shown.slices += 1;
                 self.shown.calls += 1;
@@ -202,7 +196,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
                 self.shown.instants += 1;
             }
             What::Counter => self.shown.counters += 1,
-            What::Span(..) | What::Leave(..) | What::Lost => {}
+            What::Span(..) | What::Leave(..) | What::Lost | What::Part(_) => {}
         }
     }
 
@@ -234,15 +228,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             }
             What::Instant => self.viewer.instant(event),
             What::Counter => self.viewer.counter(event),
-            What::Lasted(span, lane) => {
-                let lane = Lane {
-                    session: span.end.session,
-                    ty: span.ty,
-                    number: *lane,
-                    thread,
-                };
-                self.viewer.lasted(&lane, span)
-            }
+            What::Part(_) => self.viewer.part(event),
             What::Enter(function, depth) => {
                 let slice = Slice::Call(function, Some(event.clone()));
                 self.viewer.begin(calls(*depth), item.at_ns, &slice)

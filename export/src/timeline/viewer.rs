@@ -59,8 +59,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) thread: u32,
 }
 
-/// A format that is being written. What is given for one thread comes in the order of time, but for
-/// what lasts over threads: that comes when it ends.
+/// A format that is being written. What is given for one thread comes in the order of time; threads come
+/// one after the other. Last comes what lasts over threads, in the order of its ends.
 pub(crate) trait Viewer<'a> {
     /// A slice begins.
     fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()>;
@@ -85,6 +85,11 @@ pub(crate) trait Viewer<'a> {
 
     /// A counter has a value.
     fn counter(&mut self, event: &Event<'a>) -> io::Result<()>;
+
+    /// This is a record of a span over threads, which comes later.
+    fn part(&mut self, _: &Event<'a>) -> io::Result<()> {
+        Ok(())
+    }
 
     /// A span over threads has ended.
     fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()>;
