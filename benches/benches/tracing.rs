@@ -4,12 +4,15 @@
 //! Each subscriber is the global default of a process of its own, as in real programs; windows of
 //! all candidates are interleaved, so that one run compares them under the same load.
 
+use std::cell::Cell;
+use std::fmt;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use ringmark_benches::{child_argument, finish, percentiles, print_bar};
+use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::SubscriberExt;
@@ -20,7 +23,7 @@ const PER_WINDOW: u64 = 500;
 /// The process that runs it, its name, what is measured.
 type Body = (&'static str, &'static str, fn(u64));
 
-const BODIES: [Body; 13] = [
+const BODIES: [Body; 15] = [
     ("bridge", "clock", clock),
     ("bridge", "native event", native_event),
     ("bridge", "native span", native_span),
@@ -32,6 +35,8 @@ const BODIES: [Body; 13] = [
     ("empty", "span", span),
     ("clocks", "event", event),
     ("clocks", "span", span),
+    ("least", "event", event),
+    ("least", "span", span),
     ("registry", "event", event),
     ("registry", "span", span),
 ];
@@ -93,6 +98,70 @@ impl Subscriber for Clocks {
     }
 }
 
+/// The least that a bridge does: the records that ours makes, with the same two readings of the clock for a
+/// span, under fixed types. No call site is looked up, no span is kept, and nothing is known of what is open.
+struct Least;
+
+thread_local! {
+    /// When the last span was made or left.
+    static AT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The last number that it was given.
+struct Number(u64);
+
+impl Visit for Number {
+    fn record_u64(&mut self, _: &Field, value: u64) {
+        self.0 = value;
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+}
+
+impl Subscriber for Least {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut number = Number(0);
+        attributes.record(&mut number);
+        AT.set(ringmark::ticks());
+        ringmark::event_at!(
+            AT.get(),
+            "least.new",
+            id = 1_u64,
+            parent = 0_u64,
+            rows = number.0
+        );
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut number = Number(0);
+        event.record(&mut number);
+        ringmark::event!("least.event", value = number.0);
+    }
+
+    fn enter(&self, id: &Id) {
+        ringmark::event_at!(AT.get(), "least.enter", id = id.into_u64());
+    }
+
+    fn exit(&self, id: &Id) {
+        AT.set(ringmark::ticks());
+        ringmark::event_at!(AT.get(), "least.exit", id = id.into_u64());
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        ringmark::event_at!(AT.get(), "least.close", id = id.into_u64());
+        true
+    }
+}
+
 fn read_clock() {
     black_box(ringmark_ring::clock::tsc());
 }
@@ -143,6 +212,10 @@ fn serve(part: &str) {
         }
         "empty" => {
             tracing::subscriber::set_global_default(Empty).expect("the first subscriber");
+        }
+        "least" => {
+            let _ = ringmark::start_from_env();
+            tracing::subscriber::set_global_default(Least).expect("the first subscriber");
         }
         "clocks" => {
             tracing::subscriber::set_global_default(Clocks).expect("the first subscriber");
@@ -198,7 +271,7 @@ fn main() {
     if let Some(part) = child_argument() {
         return serve(&part);
     }
-    let mut parts = ["bridge", "layer", "empty", "clocks", "registry"].map(Part::start);
+    let mut parts = ["bridge", "layer", "empty", "clocks", "least", "registry"].map(Part::start);
     let mut windows = vec![Vec::with_capacity(WINDOWS); BODIES.len()];
     for _ in 0..WINDOWS {
         for (index, (part, ..)) in BODIES.iter().enumerate() {
@@ -221,8 +294,11 @@ fn main() {
         found.map_or(f64::NAN, |(_, _, median)| *median)
     };
     for name in ["event", "span"] {
-        let times = of("bridge", name) / of("clocks", name);
-        println!("     Subscriber {name} / one that only reads the clock: {times:.3}");
+        let times = ["clocks", "least"].map(|other| of("bridge", name) / of(other, name));
+        let [clocks, least] = times;
+        println!(
+            "     Subscriber {name} / one that only reads the clock: {clocks:.3}, / the least: {least:.3}"
+        );
     }
     let event = of("bridge", "event") / of("bridge", "native event");
     let span = of("bridge", "span") / of("registry", "span");

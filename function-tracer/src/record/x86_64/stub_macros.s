@@ -47,6 +47,7 @@
     shr rdx, 32
     jnz \off
     mov rcx, qword ptr [rsi + {cursor}]
+    prefetchw byte ptr [rcx + 512] # where the 16th call from here writes; never faults
 .endm
 
 # Counts a record as lost where the ring is known to be full, as `Writer::reserve_cold` would,
