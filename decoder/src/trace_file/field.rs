@@ -122,6 +122,18 @@ impl Field {
     #[inline]
     #[must_use]
     pub fn value<'a>(&self, payload: &'a [u8]) -> Value<'a> {
+        // Most are words. This is short enough to become a part of its user.
+        if self.kind == Some(Kind::U64) && !self.optional && self.count == 0 {
+            let word = payload.get(self.offset as usize..);
+            let word = word.and_then(|fixed| fixed.first_chunk());
+            return word.map_or(Value::Missing, |word| Value::U64(u64::from_le_bytes(*word)));
+        }
+        self.any_value(payload)
+    }
+
+    /// As [`Self::value`], for all fields.
+    #[inline(never)]
+    fn any_value<'a>(&self, payload: &'a [u8]) -> Value<'a> {
         let Some(kind) = self.kind else {
             return self.unreadable(payload);
         };
