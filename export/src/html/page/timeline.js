@@ -313,14 +313,18 @@ class Timeline {
     const isPanicked = state.trace.meta.panicked.includes(block.thread);
     context.fillStyle = css(isPanicked ? theme.hatch : theme.fg);
     const label = block.label + (isPanicked ? ", panicked" : ""), isLong = label.length * this.letter > GUTTER - 12;
-    context.fillText(this.cut(isLong ? label.replace(/ \[\d+\]/, "") : label, GUTTER - 12), 6, y + HEAD / 2);
+    context.fillText(this.cut(isLong && isPanicked ? label.replace(/ \[\d+\]/, "") : label, GUTTER - 12), 6, y + HEAD / 2);
     context.fillStyle = css(theme.line);
     context.fillRect(0, top + block.y + block.height - 1, this.width, 1);
   }
 
+  // A name that is too wide keeps its end where that is an id in brackets: others may begin alike.
   cut(text, wide) {
     const letters = Math.floor(wide / this.letter);
-    return text.length <= letters ? text : text.slice(0, letters - 1) + "…";
+    if (text.length <= letters) return text;
+    const id = text.match(/ \[\d+\]$/)?.[0] ?? "";
+    const end = id.length + 3 < letters ? id.trimStart() : "";
+    return text.slice(0, letters - 1 - end.length) + "…" + end;
   }
 
   // Times between the lines of the grid: 1, 2 or 5 of a power of ten.
