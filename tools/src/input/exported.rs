@@ -157,7 +157,7 @@ pub(crate) fn tell_nothing(dump: &Dump, shown: &Counts) {
             "calls were counted, not recorded (kind 'profile'): 'ringmark report' shows the counts; \
              kind 'graph' records calls",
         );
-    } else if shown.is_empty() {
+    } else if shown.is_empty() && !dump.sessions.is_empty() {
         note("the trace has no events; 'ringmark stat' says what was recorded and what was lost");
     }
 }
