@@ -3,11 +3,12 @@
 
 mod pictured;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use pictured::pages_removed;
-use pictured::programs::{record_axum, record_lua};
+use pictured::programs::{LUA_CALLS, REQUESTS, record_axum, record_lua};
 use ringmark_decoder::{Event, FunctionUse, FunctionWords, Output, Value};
 use ringmark_format::schema::semantic;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -156,17 +157,79 @@ fn compare_cuts(fixture: &Fixture, whole: &Path) {
     }
 }
 
+/// What babeltrace2 says of the records with this name.
+fn records(folder: &Path, name: &str) -> Vec<String> {
+    let name = format!("] {name}: {{");
+    let (lines, _) = babeltrace(folder);
+    let lines = lines.iter().map(|line| shortened(line));
+    lines.filter(|line| line.contains(&name)).collect()
+}
+
+/// The number that a line has of this field.
+fn number(line: &str, field: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(&format!(" {field} = "))?;
+    rest.split([',', ' ']).next()?.parse().ok()
+}
+
+/// The time of a line, in ns.
+fn at_ns(line: &str) -> u128 {
+    let digits = line.chars().take_while(|c| *c != ']');
+    let digits: String = digits.filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a time")
+}
+
 #[test]
-fn records_of_an_axum_server_and_of_lua_are_those_of_our_decoder() {
-    // Lua is compiled, and has a hundred thousand calls: more than a minute.
-    if !is_long() || !require_tools(&["babeltrace2"]) {
+fn records_of_an_axum_server_are_those_it_counts() {
+    if !require_tools(&["babeltrace2"]) {
         return;
     }
-    let fixture = Fixture::new("export-ctf-programs");
-    let axum = fixture.path("axum.rmk");
-    let _ = record_axum(&fixture, &axum);
-    compare_cuts(&fixture, &axum);
-    if let Some(lua) = record_lua(&fixture) {
-        compare_cuts(&fixture, &lua);
+    let fixture = Fixture::new("export-ctf-axum");
+    let trace = fixture.path("axum.rmk");
+    let served = record_axum(&fixture, &trace);
+    compare_cuts(&fixture, &trace);
+    let folder = fixture.path("whole");
+    // A record makes each request, one has its number, one the status of its answer.
+    let requests = records(&folder, "request");
+    let numbers = |key| -> Vec<_> { requests.iter().filter_map(|l| number(l, key)).collect() };
+    let found = numbers("number");
+    let expected = (REQUESTS as usize, REQUESTS * (REQUESTS - 1) / 2);
+    assert_eq!((found.len(), found.iter().sum()), expected);
+    assert_eq!(numbers("status"), vec![200; served.answered as usize]);
+    let closes = records(&folder, "span.close");
+    assert_eq!(served.spans.len(), 2);
+    for said in &served.spans {
+        let begun = records(&folder, &said.name);
+        let ids: BTreeSet<_> = begun.iter().map(|line| number(line, "span_id")).collect();
+        let of_them = |line: &&String| ids.contains(&number(line, "span_id"));
+        let ended: Vec<_> = closes.iter().filter(of_them).collect();
+        let took = ended.iter().map(|line| at_ns(line)).sum::<u128>()
+            - begun.iter().map(|line| at_ns(line)).sum::<u128>();
+        let found = (ended.len() as u64, took as u64);
+        said.compare(&[(said.name.clone(), found)].into());
     }
+}
+
+#[test]
+fn records_of_lua_are_the_calls_it_counts() {
+    if !require_tools(&["babeltrace2"]) {
+        return;
+    }
+    let fixture = Fixture::new("export-ctf-lua");
+    let Some(lua) = record_lua(&fixture) else {
+        return;
+    };
+    compare_cuts(&fixture, &lua.trace);
+    let folder = fixture.path("whole");
+    let entries = |name: &str| records(&folder, &format!("{name}:function_entry"));
+    for (name, calls) in LUA_CALLS {
+        assert_eq!(entries(name).len() as u64, calls, "{name}");
+    }
+    let name = &lua.pcalls.name;
+    let sum = |lines: &[String]| lines.iter().map(|line| at_ns(line)).sum::<u128>();
+    let (begun, ended) = (
+        entries(name),
+        records(&folder, &format!("{name}:function_exit")),
+    );
+    let took = (ended.len() as u64, (sum(&ended) - sum(&begun)) as u64);
+    lua.pcalls.compare(&[(name.clone(), took)].into());
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use pictured::programs::{LUA_CALLS, REQUESTS, record_axum, record_lua};
+use pictured::programs::{LUA_CALLS, LUA_DEEP, REQUESTS, record_axum, record_lua};
 use pictured::{Truth, names_removed, pages_removed, shown_by_name, sums};
 use ringmark_decoder::Dump;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -30,6 +30,9 @@ const DEPTHS: &str = "select s.name, count(*), sum(s.depth + coalesce(cast(subst
 /// Events that are not here, over all threads and processes.
 const LOST: &str = "select cast(coalesce(sum(most), 0) as int) from (select max(value) as most from counter c \
     join track t on t.id = c.track_id where t.name = 'events not here' group by c.track_id)";
+/// Calls of `luaB_pcall` around calls of it.
+const IN_ITSELF: &str = "select count(*) from slice s, ancestor_slice(s.id) a \
+    where s.name = 'luaB_pcall' and a.name = 'luaB_pcall'";
 const THREADS: &str = "select distinct coalesce(name, '') from thread order by 1";
 
 /// Runs a program and records it.
@@ -65,9 +68,7 @@ fn compare(folder: &Path, dump: &Dump, file: &Path) {
     let truth = Truth::of(dump);
     let found = ask(folder, file, &[SLICES, DEPTHS, LOST, THREADS]);
     assert_eq!(sums(&found[0]), truth.durations, "durations");
-    if !truth.is_cut {
-        assert_eq!(sums(&found[1]), truth.depths, "depths");
-    }
+    assert_eq!(sums(&found[1]), truth.depths, "depths");
     assert_eq!(found[2][0][0], truth.not_here.to_string(), "losses");
     let threads: Vec<_> = found[3]
         .iter()
@@ -210,7 +211,8 @@ fn requests_of_an_axum_server_are_those_it_counts() {
     };
     let fixture = Fixture::new("export-axum");
     let path = fixture.path("axum.rmk");
-    let (answered, blocked) = record_axum(&fixture, &path);
+    let served = record_axum(&fixture, &path);
+    let (answered, blocked) = (served.answered, served.blocked);
     let file = export(&path, &[]);
     compare(folder, &decode(std::slice::from_ref(&path)), &file);
     let count = "select count(*), coalesce(sum(int_value), 0) from slice \
@@ -233,6 +235,13 @@ fn requests_of_an_axum_server_are_those_it_counts() {
     assert_eq!(row(&found[2])[0], REQUESTS.to_string());
     let blocking: u64 = (0..REQUESTS).filter(|number| number % 20 == 13).sum();
     assert_eq!(row(&found[3]), pair(blocked, blocking));
+    let took = sums(&ask(folder, &file, &[SLICES])[0]);
+    let ours = Truth::of(&decode(std::slice::from_ref(&path))).durations;
+    assert_eq!(served.spans.len(), 2);
+    for said in &served.spans {
+        said.compare(&ours);
+        said.compare(&took);
+    }
     compare_cuts(folder, &fixture, &path, seeds());
 }
 
@@ -242,17 +251,23 @@ fn calls_of_lua_are_those_it_counts() {
         return;
     };
     let fixture = Fixture::new("export-lua");
-    let Some(path) = record_lua(&fixture) else {
+    let Some(lua) = record_lua(&fixture) else {
         return;
     };
+    let path = lua.trace;
     let file = export(&path, &[]);
     let dump = decode(std::slice::from_ref(&path));
     compare(folder, &dump, &file);
-    let found = sums(&ask(folder, &file, &[SLICES])[0]);
+    let answers = ask(folder, &file, &[SLICES, IN_ITSELF]);
+    let found = sums(&answers[0]);
     for (name, calls) in LUA_CALLS {
         let shown = found.get(name).map(|(count, _)| *count);
         assert_eq!(shown, Some(calls), "{name}");
     }
+    lua.pcalls.compare(&found);
+    lua.pcalls.compare(&Truth::of(&dump).durations);
+    let in_itself = LUA_DEEP * (LUA_DEEP - 1) / 2;
+    assert_eq!(answers[1][0][0], in_itself.to_string());
     compare_cuts(folder, &fixture, &path, seeds());
 }
 

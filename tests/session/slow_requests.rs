@@ -21,7 +21,7 @@ fn exactly_the_slow_requests_are_named() {
     record.env("RINGMARK", "ring=16M,session=512M");
     let done = run_it(&mut record).expect_code(0);
     let answered = (fates.len() - fates.of('c').len()).to_string();
-    assert_eq!(done.stdout_text().trim(), answered);
+    assert_eq!(done.stdout_text().lines().next(), Some(&answered[..]));
     // The other layer of the program wrote its own lines.
     let said = done.stderr_text();
     assert_eq!(said.matches("too slow").count(), fates.of('s').len());

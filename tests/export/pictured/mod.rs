@@ -2,6 +2,7 @@
 //! What our decoder finds in a trace, as sums by name that a viewer's can be compared with.
 
 pub(crate) mod programs;
+mod stacks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,6 +10,7 @@ use ringmark_decoder::{Block, BlockReader, Calls, Dump, Item, Output, Paired, Sp
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_tests::random::Random;
 use serde_json::Value;
+use stacks::Stacks;
 
 /// By name: how many, and a sum.
 pub(crate) type Sums = BTreeMap<String, (u64, u64)>;
@@ -21,9 +23,6 @@ pub(crate) struct Truth {
     /// Native spans and calls that took some time: sum of the numbers of those around them in their
     /// thread.
     pub(crate) depths: Sums,
-    /// Calls ended that had begun before their thread is known: they may be around others, so that
-    /// `depths` are too small.
-    pub(crate) is_cut: bool,
     /// Events that are not here.
     pub(crate) not_here: u64,
     /// Names of threads.
@@ -49,7 +48,9 @@ impl Truth {
         let mut truth = Self::default();
         let (mut pairs, mut calls) = (SpanPairs::new(dump), Calls::new(None));
         let mut spans: HashMap<u32, Vec<Ended<'_>>> = HashMap::new();
+        let mut stacks = Stacks::default();
         for output in dump.events() {
+            stacks.take(&output);
             if let Paired::Ended(span) = pairs.take(&output) {
                 add(&mut truth.durations, &span.ty.name, span.total_ns);
             }
@@ -65,23 +66,18 @@ impl Truth {
                 own.push((event.start_tick(), event.tick, ns, event.name()));
             }
             calls.take(&event, |step| {
+                stacks.step(event.thread(), &step);
                 let Step::Left(call) = step else { return };
-                let Some(ns) = call.duration_ns() else {
-                    truth.is_cut = true;
-                    return;
-                };
-                if ns < min_ns {
-                    return;
-                }
-                add(&mut truth.durations, &call.function.name, ns);
-                if ns > 0 {
-                    add(&mut truth.depths, &call.function.name, call.depth.into());
+                let ns = call.duration_ns().filter(|ns| *ns >= min_ns);
+                if let Some(ns) = ns {
+                    add(&mut truth.durations, &call.function.name, ns);
                 }
             });
         }
         for spans in spans.values_mut() {
             truth.add_depths(spans);
         }
+        stacks.add_depths(min_ns, &mut truth.depths);
         let found = dump.verify();
         truth.not_here = found.lost + found.overwritten + found.missing;
         truth

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -16,6 +16,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info, info_span};
 
 use crate::order::{Failed, Fate, Orders};
+use crate::times;
 
 /// How long the slow ones take; all others take a small part of it.
 const SLOW: Duration = Duration::from_secs(3);
@@ -43,9 +44,11 @@ async fn answer(
 ) -> (StatusCode, String) {
     let span = Span::current();
     span.record("number", number);
-    query(number)
+    let before = Instant::now();
+    let least = query(number)
         .instrument(info_span!("query", table = "orders"))
         .await;
+    times::QUERIES.add(before, least);
     let Some(order) = orders.get(number) else {
         return (StatusCode::NOT_FOUND, number.to_string());
     };
@@ -62,10 +65,14 @@ async fn answer(
             StatusCode::OK
         }
         Fate::Blocking => {
+            let before = Instant::now();
             let span = info_span!("resize", number);
-            let work = move || span.in_scope(thread::yield_now);
+            let work = move || span.in_scope(resize);
             match tokio::task::spawn_blocking(work).await {
-                Ok(()) => StatusCode::OK,
+                Ok(least) => {
+                    times::RESIZES.add(before, least);
+                    StatusCode::OK
+                }
                 Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
             }
         }
@@ -74,9 +81,17 @@ async fn answer(
     (status, number.to_string())
 }
 
-/// Gives up its thread, so that the task goes on with another one.
-async fn query(number: usize) {
+/// Gives up its thread, so that the task goes on with another one. Returns how long that took.
+async fn query(number: usize) -> Duration {
+    let begun = Instant::now();
     for _ in 0..number % 3 {
         tokio::task::yield_now().await;
     }
+    begun.elapsed()
+}
+
+fn resize() -> Duration {
+    let begun = Instant::now();
+    thread::yield_now();
+    begun.elapsed()
 }
