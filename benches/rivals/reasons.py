@@ -28,11 +28,11 @@ REASONS = {
     ("P12", "snapshot: snapshot of a live 8 MiB session, ms"):
         "It waits for memory of the file cache, as P9 does.",
     ("F1", "times faster than uftrace -P ., all on, windows"):
-        "Cold lines of the ring: 27.6 ns in windows back to back, 35.2 in windows 3 ms apart. Since this row each record "
-        "fetches a later line: 27.8.",
+        "A call takes 27.6 ns in windows one after the other, 35.8 in windows 6 ms apart. Cold lines of the ring took 2.6 "
+        "of that; they are fetched early since this row. What takes the other 5 is not known.",
     ("F1", "times faster than XRay FDR, all on, windows"):
         "XRay takes about 100 ns; two clock reads alone are what five times less would leave. Since the row of Zen 3 "
-        "lines of the ring are fetched early: 27.8 ns in place of 35.2.",
+        "lines of the ring are fetched early: 33.2 ns in place of 35.8 in cold windows.",
     ("F1", "times faster than XRay FDR, all on, long runs, CPU time"):
         "As above. Variants of the stub, each with its time: PERFORMANCE.md. None that is right leaves more than 0.8 ns.",
     ("F1", "funtrace: at most 1.1 of its time"):
