@@ -10,12 +10,12 @@ use crate::block_memory::BlockMemory;
 use crate::deny_rule::DenyRule;
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
-use crate::store::Store;
+use crate::storage::Storage;
 use crate::token_guesses::TokenGuesses;
 
 /// The collector as its connections see it.
 pub(crate) struct ConnectionContext {
-    pub(crate) store: Store,
+    pub(crate) store: Storage,
     /// Who may come. It may change.
     pub(crate) admission: watch::Sender<Arc<AdmissionRules>>,
     /// How long a TLS handshake may take.

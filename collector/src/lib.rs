@@ -9,7 +9,7 @@
 //! 4. `peer` again: the segments are synced, and what is durable is acknowledged. Only then the
 //!    streamer releases the pages.
 //!
-//! `server` runs all connections and ends them. What has not proved which host it is of waits in the
+//! `storage` is where: the store, or objects that several collectors share. `server` runs all connections and ends them. What has not proved which host it is of waits in the
 //! `unproved` pool; then `host_shares` bound what each host takes. `connection_end` and `messages`
 //! have what is said to a streamer, `notice` what the operator is told, `figures` and `hosts` what
 //! `metrics` serves. `options` are given at the start; `settings` are those of them that change later.
@@ -43,6 +43,7 @@ mod server;
 mod settings;
 #[doc(hidden)]
 pub mod socketless_collector;
+mod storage;
 pub mod store;
 mod token_guesses;
 mod unix_socket;

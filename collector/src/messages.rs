@@ -4,8 +4,8 @@ use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::codec::write;
 use ringmark_format::stream::{
-    AGAIN, Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR,
-    UNKNOWN, Welcome, kind,
+    AGAIN, Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, SCHEMA_ACKED, STREAM_MAJOR,
+    STREAM_MINOR, UNKNOWN, Welcome, kind,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -69,7 +69,13 @@ pub(crate) fn resume(session: Uuid, known: &KnownSession) -> Vec<u8> {
     let resume = Resume {
         schema_bytes: known.schema_bytes,
         slots: known.slots.len() as u32,
-        flags: if known.is_unknown() { UNKNOWN } else { 0 },
+        flags: [
+            (UNKNOWN, known.is_unknown()),
+            (SCHEMA_ACKED, known.has_acked_schema),
+        ]
+        .map(|(flag, is_set)| if is_set { flag } else { 0 })
+        .into_iter()
+        .sum(),
     };
     let mut content = resume.as_bytes().to_vec();
     for position in &known.slots {

@@ -7,6 +7,7 @@ use ringmark_reader::stream::{Address, Credentials};
 use crate::deny_rule::DenyRule;
 use crate::host_shares::HostLimits;
 use crate::store::StoreOptions;
+use crate::store::objects::ObjectOptions;
 
 /// How a collector is configured.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub struct CollectorOptions {
     pub listen: Vec<Address>,
     /// The store, and how it keeps segments.
     pub store: StoreOptions,
+    /// Its segments are objects below the store's root; `None`: files of each session.
+    pub objects: Option<ObjectOptions>,
     /// Our certificate, and the CA that streamers' certificates must come from, for TLS.
     pub credentials: Option<Credentials>,
     /// The token that streamers without TLS must show; `None`: they need none.

@@ -10,6 +10,8 @@
 
 mod acks;
 mod connection;
+mod durability;
+mod lane;
 mod proof;
 mod sessions;
 mod terms;
@@ -19,10 +21,12 @@ use std::sync::Arc;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::page::PAGE_BYTES_MAX;
+use ringmark_format::session::SessionHeader;
 use ringmark_format::stream::{self, STREAM_MAJOR, UNKNOWN_BYTES};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant as TokioInstant, sleep_until};
+use zerocopy::FromBytes;
 
 use crate::clock::now_ns;
 use crate::connection_context::{AdmissionRules, ConnectionContext};
@@ -32,9 +36,9 @@ use crate::hosts::{Presence, Proof};
 use crate::listen::{AcceptedStream, PeerProof};
 use crate::messages;
 use crate::reason::Reason;
-use crate::store::{SharedSession, SyncMode, make_durable};
 use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
+use lane::Lane;
 use proof::Guesser;
 use sessions::{Sessions, is_stored};
 use terms::ACK_AFTER;
@@ -78,6 +82,8 @@ pub(crate) struct Peer {
     host: String,
     /// Its place among the connections of all hosts and of its own, from the greeting on.
     admission: Option<Admission>,
+    /// Its part of what all connections put into objects; `None`: there are none.
+    lane: Option<Lane>,
     /// Bytes of messages of unknown kinds that were skipped.
     skipped: u64,
     /// Whether the store has room for more.
@@ -108,6 +114,7 @@ impl Peer {
             sessions: Sessions::new(context.clone()),
             acks: Acks::default(),
             room: context.store.room(),
+            lane: Lane::of(&context),
             rules: context.admission.subscribe(),
             context,
             proof: accepted.peer,
@@ -176,9 +183,9 @@ impl Peer {
         };
         self.host = proof::prove(&self.proof, &rules, &hello, guesser)?;
         self.admit()?;
-        let credit = self.acks.give_credit(*self.room.borrow_and_update());
+        let credit = self.more_credit();
         let store = &self.context.store;
-        let attributes = terms::attributes(store.sync());
+        let attributes = terms::attributes(store);
         let welcome = messages::welcome(store.id(), now_ns(), credit, &attributes);
         self.connection.say(&welcome).await
     }
@@ -214,8 +221,10 @@ impl Peer {
         loop {
             while self.take_block().await? {
                 self.sync_if_much().await?;
+                self.settle().await?;
                 heard_at = TokioInstant::now();
             }
+            self.settle().await?;
             if heard_at.elapsed() >= SILENT {
                 return Err(ConnectionEnd::Gone(Departure::Silent));
             }
@@ -226,7 +235,7 @@ impl Peer {
                 self.connection.say(&messages::drain()).await?;
             }
             let mut until = ping_at.min(heard_at + SILENT);
-            if self.acks.is_to_sync() {
+            if self.acks.is_to_sync() && self.lane.is_none() {
                 until = until.min(TokioInstant::now() + ACK_AFTER);
             }
             tokio::select! {
@@ -235,7 +244,8 @@ impl Peer {
                     false => self.begin_sync().await?,
                 },
                 synced = self.acks.ended() => self.acknowledge(synced?).await?,
-                _ = self.room.changed(), if self.acks.is_credit_due() => {
+                () = lane::moved(&mut self.lane) => {}
+                _ = self.room.changed(), if self.acks.is_credit_due() && self.lane.is_none() => {
                     self.acknowledge(self.acks.durable()).await?;
                 }
                 _ = draining.changed(), if !sent_drain => {}
@@ -264,6 +274,7 @@ impl Peer {
             // Only blocks of a dump have positions: messages need neither credit nor ACK.
             let bytes = header.whole_bytes() as u64;
             self.acks.receive(bytes);
+            self.spend(bytes)?;
             self.sessions.note_ended(self.acks.received());
             Figures::add(&self.context.figures.received_bytes_total, bytes);
             self.count(|presence| presence.received(bytes));
@@ -352,6 +363,12 @@ impl Peer {
     async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), ConnectionEnd> {
         let losses = self.admission.as_ref();
         let losses = losses.map(|admission| admission.presence.losses());
+        if let (Some(lane), Ok((header, _))) = (
+            &mut self.lane,
+            SessionHeader::read_from_prefix(content.as_slice()),
+        ) {
+            lane.expect_pages(u64::from(header.page_bytes.min(PAGE_BYTES_MAX)));
+        }
         let announced = self.sessions.announced(&self.host, uuid, content, losses);
         let session = announced.await?;
         // What an earlier connection stored may not be durable. The streamer releases all pages
@@ -368,74 +385,5 @@ impl Peer {
         if let Some(admission) = &self.admission {
             with(&admission.presence);
         }
-    }
-
-    /// Begins a sync of what was received so far, if there is anything and none is under way. It
-    /// runs on a thread of its own while more is received.
-    async fn begin_sync(&mut self) -> Result<(), ConnectionEnd> {
-        if !self.acks.is_to_sync() {
-            return Ok(());
-        }
-        let touched = self.acks.take_touched();
-        match self.context.store.sync() {
-            SyncMode::Cache => self.acknowledge(self.acks.received()).await,
-            SyncMode::Disk => {
-                let sessions = self.sessions.of(&touched);
-                let context = self.context.clone();
-                let sync = move || {
-                    let calls = &context.figures.disk_calls;
-                    calls.count(|| sessions.iter().try_for_each(make_durable))
-                };
-                self.acks.begin(spawn_blocking(sync));
-                Ok(())
-            }
-        }
-    }
-
-    /// Begins a sync once much was received. One under way is waited for if it has ended, or if the
-    /// streamer sent beyond its credit: then nothing is received until there is credit again.
-    async fn sync_if_much(&mut self) -> Result<(), ConnectionEnd> {
-        if self.acks.is_to_wait() {
-            let synced = self.acks.ended().await?;
-            self.acknowledge(synced).await?;
-        }
-        match self.acks.is_much() {
-            true => self.begin_sync().await,
-            false => Ok(()),
-        }
-    }
-
-    /// Makes all that was received durable, and acknowledges it.
-    async fn sync_all(&mut self) -> Result<(), ConnectionEnd> {
-        while !self.acks.is_durable() {
-            self.begin_sync().await?;
-            if self.acks.is_syncing() {
-                let synced = self.acks.ended().await?;
-                self.acknowledge(synced).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes all that is stored of a session durable, over whichever connection it came.
-    async fn sync_session(&mut self, session: SharedSession) -> Result<(), ConnectionEnd> {
-        if self.context.store.sync() == SyncMode::Cache {
-            return Ok(());
-        }
-        let context = self.context.clone();
-        let sync = move || context.figures.disk_calls.count(|| make_durable(&session));
-        let synced = spawn_blocking(sync).await;
-        let synced = synced.map_err(|error| ConnectionEnd::given_up("the sync", error))?;
-        synced.map_err(ConnectionEnd::not_durable)
-    }
-
-    /// Tells the streamer how many bytes are durable, and gives credit for as many again while the
-    /// store has room.
-    async fn acknowledge(&mut self, durable: u64) -> Result<(), ConnectionEnd> {
-        let new = self.acks.acknowledge(durable);
-        self.count(|presence| presence.acknowledged(new));
-        self.sessions.forget_ended(durable);
-        let credit = self.acks.give_credit(*self.room.borrow());
-        self.connection.say(&messages::ack(durable, credit)).await
     }
 }

@@ -22,7 +22,8 @@ use crate::options::CollectorOptions;
 use crate::peer::{DRAIN_WITHIN, Peer, Served, Visit};
 use crate::reason::Reason;
 use crate::settings::{CollectorSettings, SharedCredentials};
-use crate::store::{Store, StoreError, StoreOptions, upkeep};
+use crate::storage::Storage;
+use crate::store::{StoreError, StoreOptions, upkeep};
 use crate::token_guesses::TokenGuesses;
 use crate::unproved::{Place, Unproved};
 
@@ -86,7 +87,7 @@ impl Collector {
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
-        let store = Store::open(options.store.clone(), figures.clone())?;
+        let store = Storage::open(&options, figures.clone())?;
         store.send_notices_to(notices.clone());
         pass_on_notices(&store, &notices);
         remember_hosts(&options, &figures);
@@ -396,6 +397,9 @@ async fn warn_of_expiry(settings: CollectorSettings, notices: mpsc::UnboundedSen
 /// Where strangers may have chosen their names, none is named.
 fn remember_hosts(options: &CollectorOptions, figures: &Figures) {
     let is_open = |address: &Address| matches!(address, Address::Tcp(_));
+    if options.objects.is_some() {
+        return;
+    }
     if options.token.is_none() && options.listen.iter().any(is_open) {
         return;
     }
@@ -406,7 +410,7 @@ fn remember_hosts(options: &CollectorOptions, figures: &Figures) {
     }
 }
 
-fn pass_on_notices(store: &Store, notices: &mpsc::UnboundedSender<Notice>) {
+fn pass_on_notices(store: &Storage, notices: &mpsc::UnboundedSender<Notice>) {
     for notice in store.take_notices() {
         let _ = notices.send(Notice::warning(notice));
     }

@@ -14,6 +14,7 @@ use crate::figures::Figures;
 use crate::host_shares::{HostLimits, HostShares};
 use crate::listen::{AcceptedStream, PeerProof};
 use crate::peer::Peer;
+use crate::storage::Storage;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 use crate::token_guesses::TokenGuesses;
 
@@ -55,7 +56,7 @@ impl SocketlessCollector {
         let store = Store::open(options, figures.clone()).map_err(io::Error::other)?;
         let (_drain, draining) = watch::channel(false);
         let context = Arc::new(ConnectionContext {
-            store,
+            store: Storage::Disk(Box::new(store)),
             admission: watch::Sender::default(),
             handshake_within: Duration::ZERO,
             memory: BlockMemory::new(MEMORY, figures.clone()),

@@ -32,6 +32,8 @@ pub mod kind {
     pub const OPEN_SPANS: u16 = 10;
     /// How far the host has come with sending the session.
     pub const PROGRESS: u16 = 11;
+    /// What a segment that is an object holds of which host.
+    pub const FOOTER: u16 = 12;
 }
 
 /// How a block's content is stored.

@@ -7,6 +7,7 @@ use crate::ending::EndingBlock;
 use crate::function::{FunctionEntry, FunctionTypesEntry, ModuleEntry, TracerEntry};
 use crate::layout::StructLayout;
 use crate::mailbox::MailboxHeader;
+use crate::objects::{Footer, FooterEnd, FooterSession};
 use crate::open_span::{Frame, OpenSpans, StackHeader};
 use crate::page::PageHeader;
 use crate::progress::{GoneRange, Progress, ProgressSlot};
@@ -21,7 +22,7 @@ use crate::stream::{
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 40] {
+pub fn layout_table() -> [StructLayout; 43] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -61,6 +62,9 @@ pub fn layout_table() -> [StructLayout; 40] {
         StoreId::LAYOUT,
         Index::LAYOUT,
         IndexSlot::LAYOUT,
+        Footer::LAYOUT,
+        FooterSession::LAYOUT,
+        FooterEnd::LAYOUT,
         Removals::LAYOUT,
         Removed::LAYOUT,
     ]

@@ -32,6 +32,7 @@ pub mod ids;
 pub mod json;
 mod layout_table;
 pub mod mailbox;
+pub mod objects;
 pub mod open_span;
 pub mod page;
 pub mod panics;

@@ -12,8 +12,8 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, ending, function, layout_table, mailbox, open_span, page, progress,
-    record, removals, store, stream,
+    block, clock, counters, ending, function, layout_table, mailbox, objects, open_span, page,
+    progress, record, removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -296,6 +296,8 @@ fn later_singles() -> Vec<Row> {
         single("progress::SILENT_FOR_MS", progress::SILENT_FOR_MS),
         magic("store::STORE_MAGIC", &store::STORE_MAGIC),
         single("store::STORE_VERSION", store::STORE_VERSION),
+        magic("objects::FOOTER_MAGIC", &objects::FOOTER_MAGIC),
+        single("objects::OBJECTS_VERSION", objects::OBJECTS_VERSION),
         single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),
         magic("removals::REMOVALS_MAGIC", &removals::REMOVALS_MAGIC),
         single("removals::REMOVALS_BYTES", removals::REMOVALS_BYTES as u64),

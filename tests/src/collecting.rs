@@ -163,6 +163,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
             session_bytes: 256 << 20,
             directory: DirectoryOptions::default(),
         },
+        objects: None,
         credentials: None,
         token: None,
         denied: Vec::new(),

@@ -43,6 +43,7 @@ impl Collecting {
                 retention: Retention::default(),
                 directory: DirectoryOptions::default(),
             },
+            objects: None,
             credentials: Some(credentials),
             token: None,
             denied: Vec::new(),

@@ -25,6 +25,7 @@ pub(super) struct Acks {
     credit: u64,
     /// Sessions with bytes that are neither durable nor part of the sync under way.
     touched: Vec<Uuid>,
+    segment: Option<u64>,
     syncing: Option<Syncing>,
 }
 
@@ -117,6 +118,27 @@ impl Acks {
             self.credit = self.durable + WINDOW;
         }
         self.credit
+    }
+
+    /// Gives more credit; returns the position up to which the streamer may send.
+    pub(super) const fn add_credit(&mut self, bytes: u64) -> u64 {
+        self.credit += bytes;
+        self.credit
+    }
+
+    /// Bytes that came and are not durable.
+    pub(super) const fn under_way(&self) -> u64 {
+        self.received - self.durable
+    }
+
+    /// The segment, of those that are objects, into which the last block went.
+    pub(super) const fn take_segment(&mut self) -> Option<u64> {
+        self.segment.take()
+    }
+
+    /// Notes into which segment a block went.
+    pub(super) fn note_segment(&mut self, segment: Option<u64>) {
+        self.segment = self.segment.max(segment);
     }
 
     /// Whether credit was withheld that could be given.

@@ -172,7 +172,12 @@ impl Sessions {
     ) -> Result<(), ConnectionEnd> {
         let session = self.touch(Uuid(header.session), acks)?;
         let calls = &self.context.figures.disk_calls;
-        calls.off_the_workers(|| lock(session).add(header, content, whole))?;
+        let segment = calls.off_the_workers(|| {
+            let mut session = lock(session);
+            session.add(header, content, whole)?;
+            Ok::<_, StoreError>(session.segment())
+        });
+        acks.note_segment(segment?);
         self.note_final(header, content);
         Ok(())
     }
@@ -231,7 +236,10 @@ impl Sessions {
             let written =
                 ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
             written.map_err(ConnectionEnd::protocol)?;
-            lock(session).add(&inner.header, inner.content, &block)?;
+            let mut session = lock(session);
+            session.add(&inner.header, inner.content, &block)?;
+            acks.note_segment(session.segment());
+            drop(session);
             self.note_final(&inner.header, inner.content);
             self.stored_in_container = number;
         }

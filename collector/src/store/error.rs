@@ -87,6 +87,22 @@ pub enum NotAStore {
          name another one, or make it a store with --init (what is there stays)"
     )]
     OtherFiles,
+    /// Other files lie there, and no objects.
+    #[error(
+        "found files and no ringmark-store.json, expected a store of objects or an empty directory; \
+         name another one, or make it a store with --init (what is there stays)"
+    )]
+    OtherObjects,
+    /// It is a store without objects.
+    #[error(
+        "found store.id, expected a store of objects; name another directory, or give this one as --store"
+    )]
+    OneDisk,
+    /// Its identity is something else.
+    #[error(
+        "found something else, expected the version and the identity of a store of objects; name another directory"
+    )]
+    NoObjects,
     /// No collector made it.
     #[error("found no store.id, expected a store; name another directory")]
     NoIdentity,

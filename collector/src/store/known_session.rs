@@ -34,6 +34,8 @@ pub struct KnownSession {
     pub slots: Vec<SlotPosition>,
     /// Slots of which damage may have destroyed pages: those that are still there are wanted again.
     pub again: Vec<u32>,
+    /// Schema that any collector of the store acknowledged is there.
+    pub has_acked_schema: bool,
 }
 
 impl KnownSession {

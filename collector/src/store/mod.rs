@@ -26,6 +26,7 @@ mod identity;
 pub mod index;
 mod known_session;
 mod losses;
+pub mod objects;
 mod options;
 mod positions;
 mod recover;

@@ -6,18 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
+use ringmark_format::counters::{CountersHeader, FINAL};
+use ringmark_format::progress::{ALL_SENT, Progress};
 use ringmark_format::stream::HostClock;
+use zerocopy::FromBytes;
 
 use super::context::StoreContext;
 use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
 use super::losses::Losses;
+use super::objects::{LaneSession, SchemaStep};
 use super::positions::{Before, PagePlace};
 use super::segment::{clock_content, preamble};
 use super::segments::Segments;
-use super::session_contents::SessionContents;
+use super::session_contents::{SCHEMA_BYTES_MAX, SessionContents};
 use crate::figures::Figures;
 use crate::host_clock::ClockHistory;
 use crate::host_name::safe;
@@ -36,6 +40,8 @@ pub struct StoredSession {
     pub(super) segments: Segments,
     pub(super) clocks: ClockHistory,
     pub(super) losses: Losses,
+    /// Its way into objects; `None`: it has segments of its own.
+    pub(super) lane: Option<LaneSession>,
     context: Arc<StoreContext>,
 }
 
@@ -59,6 +65,7 @@ impl StoredSession {
             segments: Segments::new(uuid, directory, context),
             clocks: ClockHistory::default(),
             losses: Losses::default(),
+            lane: None,
             context: context.clone(),
         })
     }
@@ -100,18 +107,32 @@ impl StoredSession {
     /// How far the session is stored: what RESUME says.
     #[must_use]
     pub fn known(&self) -> KnownSession {
-        self.contents.known()
+        let known = self.contents.known();
+        match self.lane {
+            None => known,
+            // This collector does not know what of it is in objects.
+            Some(_) => KnownSession {
+                has_acked_schema: true,
+                ..KnownSession::default()
+            },
+        }
     }
 
     /// Whether a segment of it was ever begun.
     pub(super) fn is_stored(&self) -> bool {
-        self.segments.are_begun()
+        let lane = self.lane.as_ref();
+        self.segments.are_begun() || lane.is_some_and(|lane| lane.segment().is_some())
     }
 
     /// The segment that is being written, if there is one.
     #[must_use]
     pub fn current(&self) -> Option<PathBuf> {
         self.segments.current().map(Path::to_owned)
+    }
+
+    /// The segment that has its latest block, where segments are objects.
+    pub(crate) fn segment(&self) -> Option<u64> {
+        self.lane.as_ref()?.segment()
     }
 
     /// Adds a whole checked block, not SESSION or CONTAINER; returns whether it was new.
@@ -128,22 +149,87 @@ impl StoredSession {
             kind::SCHEMA => self.add_schema(header.page_number, content, block),
             kind::PAGE => self.add_page(header, content, block),
             kind::COUNTERS => {
+                let counters = CountersHeader::read_from_prefix(content);
+                self.append_open_if(
+                    counters.is_ok_and(|(counters, _)| counters.flags & FINAL != 0),
+                );
                 self.append(block)?;
                 self.losses.add_counters(content);
                 Ok(true)
             }
             kind::PROGRESS => {
+                if let Ok((progress, _)) = Progress::read_from_prefix(content) {
+                    self.append_open_if(progress.flags & ALL_SENT != 0);
+                    self.lane
+                        .iter_mut()
+                        .for_each(|lane| lane.set_epoch(progress.epoch));
+                }
                 self.append(block)?;
                 self.contents.take_progress(content);
                 Ok(true)
             }
-            kind::ENDING | kind::OPEN_SPANS => self.append(block).map(|()| true),
+            kind::ENDING | kind::OPEN_SPANS => {
+                self.append_open_if(header.kind == kind::ENDING);
+                self.append(block).map(|()| true)
+            }
             // Clocks are measured here, indexes made here; a streamer's own are not stored.
             _ => Ok(false),
         }
     }
 
+    /// Appends the open pages that wait for objects, if nothing fuller will come.
+    fn append_open_if(&mut self, is_last: bool) {
+        if let Some(lane) = self.lane.as_mut().filter(|_| is_last) {
+            lane.append_open();
+        }
+    }
+
+    /// Has schema put into an object; what is not new is left out.
+    fn add_schema_object(&mut self, offset: u64, piece: &[u8]) -> Result<bool, StoreError> {
+        let Some(lane) = &mut self.lane else {
+            return Ok(false);
+        };
+        let (found, most) = (offset.saturating_add(piece.len() as u64), SCHEMA_BYTES_MAX);
+        if found > most as u64 {
+            let found = usize::try_from(found).unwrap_or(usize::MAX);
+            return Err(self
+                .contents
+                .wrong(SessionFault::SchemaSize { found, most }));
+        }
+        match lane.schema_step(offset, piece.len()) {
+            SchemaStep::Known => Ok(false),
+            SchemaStep::Gap(most) => {
+                let found = offset;
+                Err(self.contents.wrong(SessionFault::SchemaGap { found, most }))
+            }
+            SchemaStep::New(at) => {
+                lane.add_schema(offset + at as u64, &piece[at..]);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Keeps a page that is not sealed, for which objects wait. Returns whether it is kept: without
+    /// memory for it, it is stored as it is.
+    fn keep_open(&mut self, header: &BlockHeader, slot: u32, block: &[u8]) -> bool {
+        let is_open = PageState::of_flags(header.flags) == PageState::Open;
+        let Some(lane) = self.lane.as_mut().filter(|_| is_open) else {
+            return false;
+        };
+        // The largest copy is charged, until the session is forgotten.
+        let most = u64::from(header.page_bytes) + BlockHeader::BYTES as u64;
+        let is_first = !lane.has_open(slot);
+        if is_first && self.contents.charge_more(most).is_err() {
+            return false;
+        }
+        lane.keep_open(slot, header.page_number, block);
+        true
+    }
+
     fn add_schema(&mut self, offset: u64, piece: &[u8], block: &[u8]) -> Result<bool, StoreError> {
+        if self.lane.is_some() {
+            return self.add_schema_object(offset, piece);
+        }
         let before = self.contents.remembered();
         let new = self.contents.admit_schema(offset, piece)?;
         if new.is_empty() {
@@ -169,6 +255,12 @@ impl StoredSession {
             Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
         }
+        if self.keep_open(header, slot, block) {
+            return Ok(true);
+        }
+        if let Some(lane) = &mut self.lane {
+            lane.sealed(slot, header.page_number);
+        }
         let before = self.contents.remembered();
         self.contents.charge_slot(slot)?;
         self.append_charged(block, before)?;
@@ -188,6 +280,9 @@ impl StoredSession {
         let Some(clock) = self.clocks.due(clock) else {
             return Ok(());
         };
+        if let Some(lane) = &mut self.lane {
+            lane.set_clock(clock_content(&clock, self.context.id));
+        }
         if !self.is_stored() {
             // A session that never sends a page needs no file. The first segment begins with the
             // clock.
@@ -205,6 +300,10 @@ impl StoredSession {
     }
 
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
+        if let Some(lane) = &mut self.lane {
+            lane.append(block);
+            return Ok(());
+        }
         let clock = self.clocks.last();
         let clock = clock.map(|clock| clock_content(clock, self.context.id));
         let contents = &self.contents;

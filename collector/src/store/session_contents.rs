@@ -19,7 +19,7 @@ use super::positions::{Before, HOLE_BYTES, PagePlace, Positions, STEP_MAX};
 
 /// Most schema bytes of one session, as many as a reader takes from a ring file. They are kept in
 /// memory, as every segment begins with them; what the sessions of a host keep is bounded apart.
-const SCHEMA_BYTES_MAX: usize = 64 << 20;
+pub(super) const SCHEMA_BYTES_MAX: usize = 64 << 20;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
 
@@ -64,6 +64,14 @@ impl SessionContents {
         self.charge.shrink_to(bytes);
     }
 
+    /// Charges `bytes` more that are kept.
+    ///
+    /// # Errors
+    /// All sessions together would take too much memory.
+    pub(super) fn charge_more(&mut self, bytes: u64) -> Result<(), StoreError> {
+        self.charge.grow(bytes)
+    }
+
     /// Charges what was read from the files of a session that was found again.
     ///
     /// # Errors
@@ -86,6 +94,7 @@ impl SessionContents {
             schema_bytes: self.schema.len() as u64,
             slots: self.slots.iter().map(position).collect(),
             again: again.map(|(&slot, _)| slot).collect(),
+            has_acked_schema: false,
         }
     }
 

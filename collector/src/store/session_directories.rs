@@ -27,6 +27,14 @@ const UNNAMED: &str = "new";
 /// # Errors
 /// A name is too long.
 pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, NameTooLong> {
+    let service = service(session);
+    fits("service", &service)?;
+    fits("host", host)?;
+    Ok(Path::new(&today()).join(safe(&service)).join(safe(host)))
+}
+
+/// The service of a session with this content of SESSION, or the name of its process.
+pub(super) fn service(session: &[u8]) -> String {
     let attributes = session.get(SessionHeader::BYTES..).unwrap_or_default();
     let find = |tag| {
         Attributes::new(attributes)
@@ -34,10 +42,7 @@ pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, NameTooLo
             .filter(|v| !v.is_empty())
     };
     let service = find(tag::SERVICE_NAME).or_else(|| find(tag::PROCESS_NAME));
-    let service = String::from_utf8_lossy(service.unwrap_or_default());
-    fits("service", &service)?;
-    fits("host", host)?;
-    Ok(Path::new(&today()).join(safe(&service)).join(safe(host)))
+    String::from_utf8_lossy(service.unwrap_or_default()).into_owned()
 }
 
 fn today() -> String {

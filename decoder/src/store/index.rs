@@ -49,7 +49,13 @@ impl SegmentIndex {
         if block.header.kind != kind::INDEX {
             return None;
         }
-        let (about, mut rest) = Index::read_from_prefix(block.content).ok()?;
+        Self::of_content(Uuid(block.header.session), block.content)
+    }
+
+    /// Reads the content of an INDEX block; `None`: it is none.
+    #[must_use]
+    pub fn of_content(session: Uuid, content: &[u8]) -> Option<Self> {
+        let (about, mut rest) = Index::read_from_prefix(content).ok()?;
         let mut slots = Vec::new();
         for _ in 0..about.slots {
             let (slot, after) = IndexSlot::read_from_prefix(rest).ok()?;
@@ -57,16 +63,22 @@ impl SegmentIndex {
             rest = after;
         }
         Some(Self {
-            session: Uuid(block.header.session),
+            session,
             about,
             slots,
         })
     }
 
+    /// The content of an INDEX block.
+    #[must_use]
+    pub fn content(&self) -> Vec<u8> {
+        [self.about.as_bytes(), self.slots.as_bytes()].concat()
+    }
+
     /// The bytes of its file: one INDEX block.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let content = [self.about.as_bytes(), self.slots.as_bytes()].concat();
+        let content = self.content();
         let mut block = Vec::with_capacity(BlockHeader::BYTES + content.len());
         let header = write::header(kind::INDEX, self.session);
         // Too many slots for a block: no index.

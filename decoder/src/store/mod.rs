@@ -3,16 +3,24 @@
 //!
 //! [`segments`] finds the files by name, [`load_index`] says what a segment holds without reading
 //! it, and [`SegmentIndex::may_pass`] says whether a filter needs it. [`read`] reads whole stores, and trace files.
+//! A store of objects has other names ([`raw_object`]), and a footer in each segment ([`SegmentFooter`]).
 
 mod files;
+mod footer;
 mod index;
 mod index_file;
+mod object_names;
+mod objects;
 mod read;
 
 pub use files::{
     ID_FILE, SegmentName, copies, copies_below, directory_name, dumps_below, files_of_store, host,
     index_of, is_copy, parse, parse_stored, parse_with, segment, segments, service_directory,
 };
+pub use footer::{FooterEntry, SegmentFooter};
 pub use index::{IndexBuilder, SegmentEnd, SegmentIndex};
 pub use index_file::{load_index, segment_end};
+pub use object_names::{
+    OBJECTS_ID, is_object_store, is_raw, objects_below, raw_object, schema_object, schema_session,
+};
 pub use read::{Opened, Unreadable, read, removed_text};

@@ -10,6 +10,8 @@ use ringmark_format::Uuid;
 
 use super::files::{ID_FILE, SegmentName, dumps_below, host, parse_stored, service_directory};
 use super::index_file::load_index;
+use super::object_names::is_object_store;
+use super::objects::{Object, Step, objects};
 use crate::blocks::damage::{Damage, Fault};
 use crate::events::filter::Filter;
 use crate::trace_file::choice::SessionChoice;
@@ -51,7 +53,8 @@ pub fn read<E: From<Unreadable>>(
 ) -> Result<Dump, E> {
     let mut all = Segments::default();
     builder.choose(choice.clone());
-    for file in &expanded(files)? {
+    let files = all.read_stores(files, &mut builder, (filter, choice))?;
+    for file in &expanded(&files)? {
         let File { path, is_segment } = file;
         let named = parse_stored(path).filter(|_| *is_segment);
         if let (Some(host), Some(named)) = (file.host(), named) {
@@ -99,6 +102,14 @@ pub fn read<E: From<Unreadable>>(
     }
     all.oldest.shorten(&mut builder);
     Ok(all.finish(builder.finish())?)
+}
+
+/// The stores of objects among the files, and the others. What makes a directory such a store is its
+/// identity, `ringmark-store.json`: other files in it are of no account.
+fn apart(files: &[PathBuf]) -> (Vec<&Path>, Vec<PathBuf>) {
+    let (stores, others): (Vec<_>, Vec<_>) = files.iter().partition(|path| is_object_store(path));
+    let stores = stores.into_iter().map(PathBuf::as_path);
+    (stores.collect(), others.into_iter().cloned().collect())
 }
 
 /// The oldest segment of each session that is there.
@@ -155,6 +166,62 @@ impl Segments {
             }
         }
         None
+    }
+
+    /// Reads the stores of objects among the files; returns the others.
+    fn read_stores(
+        &mut self,
+        files: &[PathBuf],
+        builder: &mut DumpBuilder,
+        wanted: (&Filter, &SessionChoice),
+    ) -> Result<Vec<PathBuf>, Unreadable> {
+        let (stores, others) = apart(files);
+        for store in stores {
+            self.read_objects(store, builder, wanted)?;
+        }
+        Ok(others)
+    }
+
+    /// Reads a store of objects: schema first, then the segments that are wanted.
+    ///
+    /// Each object is read with the proved hosts that it names, so that a session uuid of two hosts is
+    /// two sessions. An object that is gone by then is counted; one that is damaged is read as far
+    /// as its blocks are valid, and the rest of the store all the same.
+    fn read_objects(
+        &mut self,
+        root: &Path,
+        builder: &mut DumpBuilder,
+        (filter, choice): (&Filter, &SessionChoice),
+    ) -> Result<(), Unreadable> {
+        let unreadable = |what: &str| Unreadable(format!("{}: {what}", root.display()));
+        let found = objects(root, filter, choice);
+        let found = found.map_err(|error| unreadable(&error.to_string()))?;
+        if found.is_empty() {
+            let what = "is a store of objects in which nothing is yet, expected one with segments";
+            return Err(unreadable(what));
+        }
+        for Object { path, owners, step } in found {
+            builder.own(owners);
+            match step {
+                Step::PassOver => self.passed_over = true,
+                Step::LeaveOut(entries, bytes) => {
+                    let mut bytes = Some(bytes);
+                    for entry in entries {
+                        let slots = entry.index.map(|index| index.slots).unwrap_or_default();
+                        builder.leave_out(entry.session, &slots, bytes.take().unwrap_or(0));
+                    }
+                }
+                Step::Read => {
+                    if let Some(opened) = self.open(&path)
+                        && let Err(damage) = opened.read_into(builder)
+                    {
+                        self.refused = Some(damage.to_string());
+                    }
+                }
+            }
+        }
+        builder.own(HashMap::new());
+        Ok(())
     }
 
     /// The dump with what is known of the segments that could not be read.

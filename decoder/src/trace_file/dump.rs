@@ -122,7 +122,10 @@ fn closest<'n>(names: impl Iterator<Item = &'n [u8]>, wanted: &str, count: usize
 #[derive(Debug, Default)]
 pub struct DumpBuilder {
     dump: Dump,
-    places: HashMap<Uuid, usize>,
+    /// The sessions of each uuid: several hosts may have sent one.
+    places: HashMap<Uuid, Vec<usize>>,
+    /// The proved hosts of the sessions in the input that is read, where it says them.
+    owners: HashMap<Uuid, Vec<u8>>,
     sessions: Vec<SessionBuilder>,
     choice: SessionChoice,
     /// Names of hosts in the stores that sessions were read from.
@@ -157,6 +160,12 @@ impl DumpBuilder {
     /// Tells under which name a store holds the host of a session.
     pub fn name_host(&mut self, session: Uuid, host: &[u8]) {
         self.hosts.insert(session, host.to_vec());
+    }
+
+    /// Tells which hosts were proved to have sent the sessions of the next inputs. A session of another host that
+    /// has the same uuid is another session.
+    pub fn own(&mut self, owners: HashMap<Uuid, Vec<u8>>) {
+        self.owners = owners;
     }
 
     /// Tells that the oldest segments of a session were removed from its store. What is missing before
@@ -279,18 +288,27 @@ impl DumpBuilder {
             kind::PROGRESS => self.session(uuid, place).take_progress(block.content)?,
             kind::ENDING => self.session(uuid, place).take_ending(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
+            kind::FOOTER => {}
             _ => self.dump.unknown_blocks += 1,
         }
         Ok(())
     }
 
     fn session(&mut self, uuid: Uuid, place: &Place) -> &mut SessionBuilder {
-        let next = self.sessions.len();
-        let index = *self.places.entry(uuid).or_insert(next);
-        if index == next {
-            self.sessions.push(SessionBuilder::new(uuid, place.clone()));
-        }
-        &mut self.sessions[index]
+        let owner = self.owners.get(&uuid);
+        let known = self.places.entry(uuid).or_default();
+        let its = |index: &&usize| self.sessions[**index].may_be_of(owner);
+        let index = match known.iter().find(its) {
+            Some(index) => *index,
+            None => {
+                known.push(self.sessions.len());
+                self.sessions.push(SessionBuilder::new(uuid, place.clone()));
+                self.sessions.len() - 1
+            }
+        };
+        let session = &mut self.sessions[index];
+        session.own(owner);
+        session
     }
 
     /// Checks every page and reads the schema, session by session, then puts the sessions of each
@@ -302,7 +320,9 @@ impl DumpBuilder {
             let number = self.dump.sessions.len();
             let damaged = self.dump.damage.len();
             let (mut session, clock) = builder.finish(number, &mut self.dump.damage);
-            session.stored_host = self.hosts.remove(&session.uuid);
+            if session.stored_host.is_none() {
+                session.stored_host = self.hosts.remove(&session.uuid);
+            }
             session.is_shortened = self.shortened.contains(&session.uuid);
             if self.choice.passes(&session) {
                 self.dump.sessions.push(session);

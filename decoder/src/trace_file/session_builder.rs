@@ -43,6 +43,8 @@ pub(crate) struct SessionBuilder {
     dead_tick: u64,
     extent: Extent,
     progress: HostProgress,
+    /// The host that was proved to have sent it.
+    owner: Option<Vec<u8>>,
 }
 
 /// A page, where it was read, and what ends its walk before its end.
@@ -71,6 +73,19 @@ impl SessionBuilder {
             dead_tick: 0,
             extent: Extent::default(),
             progress: HostProgress::default(),
+            owner: None,
+        }
+    }
+
+    /// Whether blocks of this proved host are of this session; `None`: the host is not known.
+    pub(crate) fn may_be_of(&self, host: Option<&Vec<u8>>) -> bool {
+        host.is_none() || self.owner.is_none() || self.owner.as_ref() == host
+    }
+
+    /// Notes its proved host.
+    pub(crate) fn own(&mut self, host: Option<&Vec<u8>>) {
+        if self.owner.is_none() {
+            self.owner = host.cloned();
         }
     }
 
@@ -200,7 +215,7 @@ impl SessionBuilder {
         };
         let mut session = Session {
             uuid: self.uuid,
-            stored_host: None,
+            stored_host: self.owner,
             header,
             attributes,
             schema,

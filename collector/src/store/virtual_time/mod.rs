@@ -1,7 +1,7 @@
 //! Host and collectors in virtual time: thousands of schedules, each a function of its seed.
 //!
-//! Connections are cut, acknowledgements get lost, collectors change and lose their power, streamers
-//! are killed. The state machines are those of the streamer ([`Ledger`], in-flight batches, progress
+//! Connections are cut, acknowledgements get lost, collectors change and lose their power, objects land
+//! although no answer came, streamers are killed. The state machines are those of the streamer ([`Ledger`], in-flight batches, progress
 //! of slots), of the store ([`super::positions`]) and of the reader ([`HostProgress`]). At the end all
 //! stores are read together: each page is there once, or its host has said that it is gone.
 //!
@@ -125,7 +125,8 @@ impl World {
             },
             _ => {
                 if self.random.below(4) == 0 {
-                    self.shelves[at].lose_power();
+                    let landed = self.random.below(4);
+                    self.shelves[at].lose_power(landed);
                     self.cut();
                 }
             }

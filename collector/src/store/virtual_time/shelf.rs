@@ -111,9 +111,12 @@ impl Shelf {
         self.came.len() as u64
     }
 
-    /// The machine loses its power: what is not durable is gone, and the rest is read again.
-    pub(super) fn lose_power(&mut self) {
-        self.log.truncate(self.durable);
+    /// The machine loses its power: what is not durable is gone, and the rest is read again. Where objects
+    /// are put, `landed` messages more are there, although no answer came.
+    pub(super) fn lose_power(&mut self, landed: u64) {
+        let landed = if self.is_stateless { landed } else { 0 };
+        self.log.truncate(self.durable + landed as usize);
+        self.durable = self.log.len();
         self.positions.clear();
         self.under_way.clear();
         for message in self.log.clone() {

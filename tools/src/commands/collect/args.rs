@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use ringmark_collector::store::objects::ObjectOptions;
 use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
 use ringmark_reader::stream::Address;
@@ -50,8 +51,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", required_unless_present = "config")]
     pub(super) listen: Vec<Address>,
     /// Directory of the store: a store, or an empty directory
-    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["config", "objects"])]
     pub(super) store: Option<PathBuf>,
+    /// Store objects below file:///DIR instead, which other collectors may do at the same time
+    #[arg(long, value_name = "URL", conflicts_with = "store", value_parser = parse_objects)]
+    pub(super) objects: Option<PathBuf>,
+    /// With --objects: put what came when the first of it is this old, and acknowledge it then
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub(super) flush: Duration,
     /// Read options from FILE: TOML, its keys are the long names of options, '${NAME}' is a variable of
     /// the environment. An option of the command line replaces the file's
     #[arg(long, value_name = "FILE")]
@@ -103,7 +110,8 @@ pub(crate) struct Args {
     /// and spill can hold
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) rate_per_host: Option<u64>,
-    /// Memory for large blocks on their way in, for all connections together; one host gets a quarter
+    /// Memory for large blocks on their way in, for all connections together; one host gets a quarter.
+    /// With --objects as much again for what streamers may send and what waits to be put
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     pub(super) memory: u64,
     /// Memory for what is known of sessions: their schema, and what is stored of them; one host gets
@@ -140,6 +148,15 @@ impl From<When> for SyncMode {
     }
 }
 
+/// The directory of `file:///DIR`.
+pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
+    let path = text
+        .strip_prefix("file://")
+        .filter(|path| path.starts_with('/'));
+    let wrong = || format!("found {text:?}, expected file:///DIR");
+    path.map(PathBuf::from).ok_or_else(wrong)
+}
+
 /// What must stay free, as in `5%`, `10G` or `0`.
 pub(super) fn parse_min_free(text: &str) -> Result<MinFree, String> {
     let wrong =
@@ -155,10 +172,17 @@ pub(super) fn parse_min_free(text: &str) -> Result<MinFree, String> {
 }
 
 impl Args {
-    /// The directory of the store.
+    /// The directory of the store, or of the objects.
     pub(super) fn store(&self) -> Result<&PathBuf, Failure> {
-        let missing = || Failure::usage("expected --store DIR, or 'store' in the file");
-        self.store.as_ref().ok_or_else(missing)
+        let missing = || {
+            Failure::usage(
+                "expected --store DIR or --objects URL, or 'store' or 'objects' in the file",
+            )
+        };
+        self.objects
+            .as_ref()
+            .or(self.store.as_ref())
+            .ok_or_else(missing)
     }
 
     /// The options of the collector. Reads the files that they name.
@@ -179,6 +203,10 @@ impl Args {
             handshake_within: HANDSHAKE_WITHIN,
             listen: self.listen.clone(),
             store,
+            objects: self.objects.as_ref().map(|_| ObjectOptions {
+                flush: self.flush,
+                memory_bytes: self.memory,
+            }),
             connections: self.connections,
             hosts: HostLimits {
                 connections: self.connections_per_host,

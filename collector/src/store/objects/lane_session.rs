@@ -1,0 +1,155 @@
+//! A session of one connection, on its way into segments.
+//!
+//! A page that is not sealed will come again, fuller. Only the latest copy is kept, in memory, until its
+//! session or its connection ends: a slow thread would otherwise be stored many times.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ringmark_format::Uuid;
+use ringmark_format::block::kind;
+use ringmark_format::codec::write;
+
+use super::open_segment::{Owner, SchemaPiece};
+use super::uploader::Uploads;
+
+/// Where a session's schema stands on this connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum SchemaStep {
+    /// All of it came before.
+    Known,
+    /// Its bytes from here on are new.
+    New(usize),
+    /// Bytes before it are missing; this is where the schema ended.
+    Gap(u64),
+}
+
+/// An open page that waits to be sealed.
+#[derive(Debug)]
+struct OpenPage {
+    number: u64,
+    block: Vec<u8>,
+}
+
+/// A session on its way into segments.
+#[derive(Debug)]
+pub(in crate::store) struct LaneSession {
+    uploads: Arc<Uploads>,
+    owner: Owner,
+    /// Content of its SESSION block.
+    content: Vec<u8>,
+    /// Content of the latest HOST_CLOCK block.
+    clock: Option<Vec<u8>>,
+    /// Whether schema came on this connection: before that any beginning is right.
+    has_schema: bool,
+    open_pages: BTreeMap<u32, OpenPage>,
+    /// Slots that have or had one.
+    open_slots: BTreeSet<u32>,
+    /// The segment that has its latest block.
+    segment: Option<u64>,
+}
+
+impl LaneSession {
+    pub(super) fn new(uploads: &Arc<Uploads>, owner: Owner, content: &[u8]) -> Self {
+        Self {
+            uploads: uploads.clone(),
+            owner,
+            content: content.to_vec(),
+            clock: None,
+            has_schema: false,
+            open_pages: BTreeMap::new(),
+            open_slots: BTreeSet::new(),
+            segment: None,
+        }
+    }
+
+    /// The segment that has its latest block.
+    pub(in crate::store) const fn segment(&self) -> Option<u64> {
+        self.segment
+    }
+
+    /// Notes the clock of its host, with which it begins in each segment.
+    pub(in crate::store) fn set_clock(&mut self, content: Vec<u8>) {
+        self.clock = Some(content);
+    }
+
+    /// Notes the number of its connection.
+    pub(in crate::store) const fn set_epoch(&mut self, epoch: u32) {
+        self.owner.epoch = epoch;
+    }
+
+    /// Appends a whole block.
+    pub(in crate::store) fn append(&mut self, block: &[u8]) {
+        let (owner, preamble) = (&self.owner, || self.preamble());
+        let segment = self.uploads.append(owner, block, preamble);
+        self.segment = Some(segment);
+    }
+
+    /// What of a piece of schema is new.
+    pub(in crate::store) const fn schema_step(&self, offset: u64, bytes: usize) -> SchemaStep {
+        let end = self.owner.schema_bytes;
+        if !self.has_schema {
+            return SchemaStep::New(0);
+        }
+        match offset > end {
+            true => SchemaStep::Gap(end),
+            false if offset + bytes as u64 <= end => SchemaStep::Known,
+            false => SchemaStep::New((end - offset) as usize),
+        }
+    }
+
+    /// Adds schema from this offset on.
+    pub(in crate::store) fn add_schema(&mut self, offset: u64, piece: &[u8]) {
+        self.has_schema = true;
+        self.owner.schema_bytes = offset + piece.len() as u64;
+        let piece = SchemaPiece::new(&self.owner, &self.content, offset, piece);
+        let segment = self.uploads.add_schema(&self.owner, piece, self.preamble());
+        self.segment = Some(segment);
+    }
+
+    /// Whether memory was taken for an open page of a slot.
+    pub(in crate::store) fn has_open(&self, slot: u32) -> bool {
+        self.open_slots.contains(&slot)
+    }
+
+    /// Keeps a page that is not sealed in place of its earlier copy.
+    pub(in crate::store) fn keep_open(&mut self, slot: u32, number: u64, block: &[u8]) {
+        let block = block.to_vec();
+        self.open_slots.insert(slot);
+        self.open_pages.insert(slot, OpenPage { number, block });
+    }
+
+    /// Drops the open page of a slot that a sealed one replaces.
+    pub(in crate::store) fn sealed(&mut self, slot: u32, number: u64) {
+        let open = self.open_pages.get(&slot);
+        if open.is_some_and(|open| open.number <= number) {
+            self.open_pages.remove(&slot);
+        }
+    }
+
+    /// Appends all pages that are kept: nothing fuller will come.
+    pub(in crate::store) fn append_open(&mut self) {
+        for page in std::mem::take(&mut self.open_pages).into_values() {
+            self.append(&page.block);
+        }
+    }
+
+    /// What it begins with in each segment.
+    fn preamble(&self) -> Vec<u8> {
+        let mut blocks = Vec::new();
+        let session: Uuid = self.owner.session;
+        // Both came in blocks, so they fit into blocks.
+        let _ = write::session(&mut blocks, session, &self.content);
+        if let Some(clock) = &self.clock {
+            let _ = write::block(&mut blocks, write::header(kind::HOST_CLOCK, session), clock);
+        }
+        blocks
+    }
+}
+
+impl Drop for LaneSession {
+    /// The connection has ended: its host may be gone.
+    fn drop(&mut self) {
+        self.append_open();
+    }
+}

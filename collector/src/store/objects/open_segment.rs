@@ -1,0 +1,162 @@
+//! A segment in memory, from its first block to the object.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ringmark_decoder::store::{
+    FooterEntry, IndexBuilder, SegmentEnd, SegmentFooter, raw_object, schema_object,
+};
+use ringmark_decoder::{BlockReader, Item};
+use ringmark_format::Uuid;
+use ringmark_format::block::BlockHeader;
+use ringmark_format::codec::{crc32, write};
+
+/// What a segment says of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) session: Uuid,
+    pub(super) host: String,
+    pub(super) service: String,
+    pub(super) epoch: u32,
+    /// Bytes of the schema stream that came so far.
+    pub(super) schema_bytes: u64,
+}
+
+/// A piece of schema, which gets an object of its own.
+#[derive(Debug)]
+pub(super) struct SchemaPiece {
+    pub(super) session: Uuid,
+    pub(super) host: String,
+    /// SESSION and SCHEMA blocks.
+    blocks: Vec<u8>,
+    range: (u64, u64),
+    crc: u32,
+}
+
+impl SchemaPiece {
+    /// The schema stream from `from` on, of a session with this content of SESSION.
+    pub(super) fn new(owner: &Owner, content: &[u8], from: u64, piece: &[u8]) -> Self {
+        let mut blocks = Vec::with_capacity(content.len() + piece.len() + 2 * BlockHeader::BYTES);
+        // Both came in blocks, so they fit into blocks.
+        let _ = write::session(&mut blocks, owner.session, content);
+        let _ = write::schema(&mut blocks, owner.session, from, piece);
+        Self {
+            session: owner.session,
+            host: owner.host.clone(),
+            range: (from, from + piece.len() as u64),
+            crc: crc32(&blocks),
+            blocks,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+}
+
+/// An object that is to be put.
+#[derive(Debug)]
+pub(super) struct Upload {
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A segment that is being filled.
+#[derive(Debug)]
+pub(super) struct OpenSegment {
+    pub(super) number: u64,
+    pub(super) begun: Instant,
+    bytes: Vec<u8>,
+    owners: BTreeMap<Uuid, Owner>,
+    schema: Vec<SchemaPiece>,
+}
+
+impl OpenSegment {
+    pub(super) fn new(number: u64, now: Instant) -> Self {
+        Self {
+            number,
+            begun: now,
+            bytes: Vec::new(),
+            owners: BTreeMap::new(),
+            schema: Vec::new(),
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn held(&self) -> u64 {
+        let schema: u64 = self.schema.iter().map(SchemaPiece::bytes).sum();
+        self.bytes.len() as u64 + schema
+    }
+
+    /// Whether the session of another host is here that has the same uuid.
+    pub(super) fn has_other(&self, owner: &Owner) -> bool {
+        let known = self.owners.get(&owner.session);
+        known.is_some_and(|known| known.host != owner.host)
+    }
+
+    /// Appends a whole block, after `preamble` if it is the session's first one.
+    pub(super) fn append(
+        &mut self,
+        owner: &Owner,
+        block: &[u8],
+        preamble: impl FnOnce() -> Vec<u8>,
+    ) {
+        if !self.owners.contains_key(&owner.session) {
+            self.bytes.extend_from_slice(&preamble());
+        }
+        self.owners.insert(owner.session, owner.clone());
+        self.bytes.extend_from_slice(block);
+    }
+
+    /// Adds schema, which is put before this segment.
+    pub(super) fn add_schema(&mut self, owner: &Owner, piece: SchemaPiece, preamble: Vec<u8>) {
+        self.schema.push(piece);
+        self.append(owner, &[], || preamble);
+    }
+
+    /// The objects to be put, in this order; the last one is the segment.
+    pub(super) fn objects(self, hour: &str, collector: Uuid) -> Vec<Upload> {
+        let footer = self.footer();
+        let schema = self.schema.into_iter().map(|piece| Upload {
+            name: schema_object(&piece.host, piece.session, piece.range, piece.crc),
+            bytes: piece.blocks,
+        });
+        let mut all: Vec<_> = schema.collect();
+        let mut bytes = self.bytes;
+        bytes.extend_from_slice(&footer.block());
+        let name = raw_object(hour, collector, self.number);
+        all.push(Upload { name, bytes });
+        all
+    }
+
+    fn footer(&self) -> SegmentFooter {
+        let mut indexes: BTreeMap<Uuid, Option<IndexBuilder>> = BTreeMap::new();
+        let mut reader = BlockReader::new("a segment", self.bytes.as_slice());
+        while let Some(item) = reader.next_item() {
+            let Item::Block(block) = item else { continue };
+            let of = indexes.entry(Uuid(block.header.session));
+            let index = of.or_insert_with(|| Some(IndexBuilder::default()));
+            if index
+                .as_mut()
+                .is_some_and(|index| index.take(&block).is_none())
+            {
+                *index = None;
+            }
+        }
+        let sessions = self.owners.values().map(|owner| {
+            let index = indexes.remove(&owner.session).flatten();
+            FooterEntry {
+                session: owner.session,
+                host: owner.host.clone().into_bytes(),
+                service: owner.service.clone().into_bytes(),
+                schema_bytes: owner.schema_bytes,
+                epoch: owner.epoch,
+                index: index.and_then(|index| index.finish(SegmentEnd::default())),
+            }
+        });
+        SegmentFooter {
+            segment_bytes: self.bytes.len() as u64,
+            sessions: sessions.collect(),
+        }
+    }
+}

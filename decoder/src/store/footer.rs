@@ -1,0 +1,247 @@
+//! The footer of a segment that is an object: its sessions, their hosts, and when their events were.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use ringmark_format::Uuid;
+use ringmark_format::attribute::{self, Attributes, tag};
+use ringmark_format::block::kind;
+use ringmark_format::block_at::Blocks;
+use ringmark_format::codec::write;
+use ringmark_format::objects::{FOOTER_MAGIC, Footer, FooterEnd, FooterSession};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::index::SegmentIndex;
+
+/// Largest footer that is read, in bytes: that of a block.
+const BYTES_MAX: u64 = ringmark_format::block::CONTENT_BYTES_MAX as u64 + 128;
+
+/// What a segment holds of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FooterEntry {
+    /// The session.
+    pub session: Uuid,
+    /// The proved host that sent it.
+    pub host: Vec<u8>,
+    /// Its service, or the name of its process.
+    pub service: Vec<u8>,
+    /// Bytes of the schema stream that its pages need, from its start.
+    pub schema_bytes: u64,
+    /// Number of the connection that brought it; 0: not known.
+    pub epoch: u32,
+    /// When its events were; `None`: not known.
+    pub index: Option<SegmentIndex>,
+}
+
+/// The footer of a segment.
+///
+/// It stands in a FOOTER block at the end of the object, whose last bytes say how long it is. So a
+/// reader gets it with two short reads, wherever the object is. A footer says which sessions of which
+/// hosts the segment has, and when their events were, and nothing that is not in the segment: without
+/// it the segment is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SegmentFooter {
+    /// Bytes before the footer.
+    pub segment_bytes: u64,
+    /// Its sessions.
+    pub sessions: Vec<FooterEntry>,
+}
+
+impl SegmentFooter {
+    /// The FOOTER block. It is empty if there are too many sessions for a block.
+    #[must_use]
+    pub fn block(&self) -> Vec<u8> {
+        let head = Footer {
+            segment_bytes: self.segment_bytes,
+            sessions: self.sessions.len() as u32,
+            reserved: 0,
+        };
+        let mut content = head.as_bytes().to_vec();
+        for entry in &self.sessions {
+            entry.push_to(&mut content);
+        }
+        let whole = ringmark_format::block::BlockHeader::BYTES + content.len() + FooterEnd::BYTES;
+        let end = FooterEnd {
+            block_bytes: whole as u64,
+            magic: FOOTER_MAGIC,
+        };
+        content.extend_from_slice(end.as_bytes());
+        let mut block = Vec::with_capacity(whole);
+        let header = write::header(kind::FOOTER, Uuid([0; 16]));
+        let _ = write::block(&mut block, header, &content);
+        block
+    }
+
+    /// Reads the footer from the end of an object. `None`: it has none, or a damaged one.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    pub fn of_file(file: &File) -> io::Result<Option<Self>> {
+        let bytes = file.metadata()?.len();
+        let Some(end_at) = bytes.checked_sub(FooterEnd::BYTES as u64) else {
+            return Ok(None);
+        };
+        let mut end = [0; FooterEnd::BYTES];
+        file.read_exact_at(&mut end, end_at)?;
+        let Some(size) = block_bytes(&end).filter(|size| *size <= bytes) else {
+            return Ok(None);
+        };
+        let mut block = vec![0; size as usize];
+        file.read_exact_at(&mut block, bytes - size)?;
+        let read = Self::read(&block);
+        Ok(read.filter(|footer| footer.segment_bytes == bytes - size))
+    }
+
+    /// Bytes of the FOOTER block at the end of an object; `None`: it has none.
+    #[must_use]
+    pub fn end_bytes(object: &[u8]) -> Option<usize> {
+        let end = object.len().checked_sub(FooterEnd::BYTES)?;
+        let bytes = usize::try_from(block_bytes(&object[end..])?).ok()?;
+        (bytes <= object.len()).then_some(bytes)
+    }
+
+    /// Reads a FOOTER block. `None`: it is damaged, or none.
+    #[must_use]
+    pub fn read(block: &[u8]) -> Option<Self> {
+        let first = Blocks::new(block).next()?;
+        let content = first
+            .content()
+            .ok()
+            .filter(|_| first.header.kind == kind::FOOTER)?;
+        let (head, mut rest) = Footer::read_from_prefix(content).ok()?;
+        let mut sessions = Vec::new();
+        for _ in 0..head.sessions {
+            let (entry, after) = FooterEntry::read(rest)?;
+            sessions.push(entry);
+            rest = after;
+        }
+        Some(Self {
+            segment_bytes: head.segment_bytes,
+            sessions,
+        })
+    }
+}
+
+/// Size of the FOOTER block, by the last bytes of an object; `None`: it has no footer.
+fn block_bytes(end: &[u8]) -> Option<u64> {
+    let end = FooterEnd::read_from_bytes(end).ok()?;
+    let is_footer = end.magic == FOOTER_MAGIC && end.block_bytes <= BYTES_MAX;
+    is_footer.then_some(end.block_bytes)
+}
+
+impl FooterEntry {
+    /// Appends the entry: its fixed part, its attributes, and the content of its index.
+    fn push_to(&self, content: &mut Vec<u8>) {
+        let mut attributes = Vec::new();
+        attribute::push(&mut attributes, tag::HOST, &self.host);
+        attribute::push(&mut attributes, tag::SERVICE_NAME, &self.service);
+        let index = self.index.as_ref().map(SegmentIndex::content);
+        let index = index.unwrap_or_default();
+        let head = FooterSession {
+            session: self.session.0,
+            schema_bytes: self.schema_bytes,
+            epoch: self.epoch,
+            attributes_bytes: attributes.len() as u32,
+            index_bytes: index.len() as u32,
+            reserved: 0,
+        };
+        content.extend_from_slice(head.as_bytes());
+        content.extend_from_slice(&attributes);
+        content.extend_from_slice(&index);
+    }
+
+    /// Reads the entry at the start of `content`; returns it and what follows it. `None`: it says
+    /// more than there is.
+    fn read(content: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = FooterSession::read_from_prefix(content).ok()?;
+        let (attributes, rest) = rest.split_at_checked(head.attributes_bytes as usize)?;
+        let (index, rest) = rest.split_at_checked(head.index_bytes as usize)?;
+        let find = |tag| {
+            Attributes::new(attributes)
+                .find(tag)
+                .unwrap_or_default()
+                .to_vec()
+        };
+        let session = Uuid(head.session);
+        let entry = Self {
+            session,
+            host: find(tag::HOST),
+            service: find(tag::SERVICE_NAME),
+            schema_bytes: head.schema_bytes,
+            epoch: head.epoch,
+            index: SegmentIndex::of_content(session, index),
+        };
+        Some((entry, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringmark_format::store::{Index, IndexSlot};
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    fn footer() -> SegmentFooter {
+        let session = Uuid([3; 16]);
+        let slots = vec![IndexSlot {
+            slot: 4,
+            next_page: 9,
+            ..IndexSlot::new_zeroed()
+        }];
+        let about = Index {
+            slots: 1,
+            last_ns: 77,
+            ..Index::new_zeroed()
+        };
+        let entry = |host: &[u8], index| FooterEntry {
+            session,
+            host: host.to_vec(),
+            service: b"shop".to_vec(),
+            schema_bytes: 512,
+            epoch: 3,
+            index,
+        };
+        let index = SegmentIndex {
+            session,
+            about,
+            slots,
+        };
+        SegmentFooter {
+            segment_bytes: 1000,
+            sessions: vec![entry(b"web-1", Some(index)), entry(b"", None)],
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_any_damage_is_found() {
+        let written = footer();
+        let block = written.block();
+        assert_eq!(SegmentFooter::read(&block), Some(written));
+        let end = &block[block.len() - FooterEnd::BYTES..];
+        assert_eq!(block_bytes(end), Some(block.len() as u64));
+        for at in 0..block.len() {
+            let mut damaged = block.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(SegmentFooter::read(&damaged), None, "byte {at}");
+            assert_eq!(SegmentFooter::read(&block[..at]), None, "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn a_footer_that_says_more_than_it_has_is_none() {
+        let mut content = Footer {
+            segment_bytes: 0,
+            sessions: u32::MAX,
+            reserved: 0,
+        }
+        .as_bytes()
+        .to_vec();
+        content.extend_from_slice(&[0xFF; 64]);
+        let mut block = Vec::new();
+        let header = write::header(kind::FOOTER, Uuid([0; 16]));
+        write::block(&mut block, header, &content).unwrap();
+        assert_eq!(SegmentFooter::read(&block), None);
+    }
+}

@@ -1,0 +1,250 @@
+//! What to read of a store of objects: the segments whose footers do not rule out that something in them is
+//! chosen, after the schema that those need.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringmark_format::Uuid;
+
+use super::files::directory_name;
+use super::footer::{FooterEntry, SegmentFooter};
+use super::object_names::{RAW, SCHEMA, is_raw, object_path, objects_below, schema_session};
+use crate::events::filter::Filter;
+use crate::trace_file::choice::SessionChoice;
+
+/// The hosts of sessions.
+pub(super) type Owners = HashMap<Uuid, Vec<u8>>;
+
+/// An object, and what to do with it.
+pub(super) struct Object {
+    pub(super) path: PathBuf,
+    /// The proved hosts of its sessions, as far as it says them.
+    pub(super) owners: Owners,
+    pub(super) step: Step,
+}
+
+/// What to do with an object.
+///
+/// Footers decide it. They are short, and what they say of times has the slack that indexes have, since
+/// clocks are fitted in another way where more of a session is at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Read,
+    /// It has events of other times: these entries say which.
+    LeaveOut(Vec<FooterEntry>, u64),
+    /// It is of other hosts or services.
+    PassOver,
+}
+
+/// The objects of the store at `root`, in the order in which they are read.
+///
+/// # Errors
+/// A directory cannot be read.
+pub(super) fn objects(
+    root: &Path,
+    filter: &Filter,
+    choice: &SessionChoice,
+) -> io::Result<Vec<Object>> {
+    let names = objects_below(root, RAW)?
+        .into_iter()
+        .filter(|name| is_raw(name));
+    let segments = names.map(|name| segment(root, &name, filter, choice));
+    let segments: Vec<_> = segments.collect();
+    let mut all = Vec::new();
+    for name in objects_below(root, SCHEMA)? {
+        if let Some(session) = schema_session(&name) {
+            all.extend(schema(root, &name, session, &segments));
+        }
+    }
+    all.extend(segments);
+    Ok(all)
+}
+
+/// A segment. One without a footer, or with a damaged one, is read as far as it goes.
+fn segment(root: &Path, name: &str, filter: &Filter, choice: &SessionChoice) -> Object {
+    let path = object_path(root, name);
+    let read = File::open(&path).and_then(|file| SegmentFooter::of_file(&file));
+    let footer = read.ok().flatten();
+    let sessions = footer.iter().flat_map(|footer| &footer.sessions);
+    let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
+    Object {
+        path,
+        owners: owners.collect(),
+        step: footer.map_or(Step::Read, |footer| step(footer, filter, choice)),
+    }
+}
+
+/// What to do with a segment that has this footer. One session that is wanted is enough to read it: the
+/// blocks of the others are left out later, by the choice of sessions.
+fn step(footer: SegmentFooter, filter: &Filter, choice: &SessionChoice) -> Step {
+    let is_chosen = |entry: &FooterEntry| {
+        let service = directory_name(&String::from_utf8_lossy(&entry.service));
+        choice.host_passes(&entry.host) && choice.service_directory_may_pass(&service)
+    };
+    let is_of_time = |entry: &FooterEntry| {
+        let index = entry.index.as_ref();
+        !filter.has_time() || index.is_none_or(|index| index.may_pass(filter))
+    };
+    let chosen: Vec<_> = footer.sessions.into_iter().filter(is_chosen).collect();
+    match () {
+        () if chosen.is_empty() => Step::PassOver,
+        () if chosen.iter().any(is_of_time) => Step::Read,
+        () => Step::LeaveOut(chosen, footer.segment_bytes),
+    }
+}
+
+/// Schema that a segment needs which is read; `None`: none does.
+fn schema(root: &Path, name: &str, session: Uuid, segments: &[Object]) -> Option<Object> {
+    let directory = name.split('/').nth(1)?;
+    let is_its = |host: &&Vec<u8>| directory_name(&String::from_utf8_lossy(host)) == directory;
+    let read = segments.iter().filter(|segment| segment.step == Step::Read);
+    let read: Vec<_> = read.collect();
+    let hosts: BTreeSet<_> = read
+        .iter()
+        .filter_map(|segment| segment.owners.get(&session))
+        .collect();
+    // A segment without a footer does not say what it holds.
+    let is_unsure = read.iter().any(|segment| segment.owners.is_empty());
+    let host = hosts.into_iter().find(is_its).cloned();
+    (host.is_some() || is_unsure).then(|| Object {
+        path: object_path(root, name),
+        owners: host.into_iter().map(|host| (session, host)).collect(),
+        step: Step::Read,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ringmark_format::block::{PageState, kind};
+    use ringmark_format::codec::write;
+    use ringmark_format::page::PageHeader;
+    use ringmark_format::session::{RING_FILE_MAGIC, SessionHeader};
+    use ringmark_format::{PageNumber, RingId, VERSION_MAJOR};
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::super::footer::{FooterEntry, SegmentFooter};
+    use super::super::object_names::{OBJECTS_ID, raw_object};
+    use super::super::read::{Opened, Unreadable, read};
+    use super::*;
+    use crate::trace_file::dump::{Dump, DumpBuilder};
+
+    const SESSION: Uuid = Uuid([6; 16]);
+
+    /// A store of objects in a directory that is removed at the end.
+    struct Scene(PathBuf);
+
+    impl Drop for Scene {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    impl Scene {
+        fn new(name: &str) -> Self {
+            let name = format!("ringmark-decoder-{name}-{}", std::process::id());
+            let root = std::env::temp_dir().join(name);
+            fs::create_dir_all(&root).unwrap();
+            fs::write(root.join(OBJECTS_ID), "").unwrap();
+            Self(root)
+        }
+
+        /// Puts a segment with a page of the session, as this host sent it; returns its path.
+        fn put(&self, number: u64, host: &str, page: u64) -> PathBuf {
+            let mut bytes = segment(page);
+            let footer = SegmentFooter {
+                segment_bytes: bytes.len() as u64,
+                sessions: vec![FooterEntry {
+                    session: SESSION,
+                    host: host.into(),
+                    service: b"shop".to_vec(),
+                    schema_bytes: 0,
+                    epoch: 1,
+                    index: None,
+                }],
+            };
+            bytes.extend(footer.block());
+            let name = raw_object("2026-11-26-19", Uuid([1; 16]), number);
+            let path = self.0.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, bytes).unwrap();
+            path
+        }
+
+        fn read(&self, hosts: &[&str]) -> Dump {
+            let choice = SessionChoice {
+                hosts: hosts.iter().map(ToString::to_string).collect(),
+                ..SessionChoice::default()
+            };
+            let open = |_: &Path| -> Result<Opened, Unreadable> { unreachable!() };
+            let root = [self.0.clone()];
+            read(DumpBuilder::new(), &root, (&Filter::new(), &choice), open).unwrap()
+        }
+    }
+
+    fn segment(page: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let header = SessionHeader {
+            magic: RING_FILE_MAGIC,
+            version_major: VERSION_MAJOR,
+            session: SESSION.0,
+            ..SessionHeader::new_zeroed()
+        };
+        write::session(&mut bytes, SESSION, header.as_bytes()).unwrap();
+        let header = PageHeader {
+            generation: page + 1,
+            ring_id: 1,
+            ..PageHeader::new_zeroed()
+        };
+        let mut content = header.as_bytes().to_vec();
+        content.resize(96, 0);
+        let (ring, page) = (RingId(1), PageNumber(page));
+        let header = write::page_header(SESSION, ring, page, 96, 4096, PageState::Open);
+        assert_eq!(header.kind, kind::PAGE);
+        write::block(&mut bytes, header, &content).unwrap();
+        bytes
+    }
+
+    /// Hosts and pages of the sessions that were read.
+    fn found(dump: &Dump) -> Vec<(String, usize)> {
+        let sessions = dump.sessions.iter().map(|session| {
+            let pages = session.slots.iter().map(|slot| slot.pages.len()).sum();
+            (String::from_utf8_lossy(session.host()).into_owned(), pages)
+        });
+        let mut found: Vec<_> = sessions.collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_uuid_of_two_hosts_is_two_sessions() {
+        let scene = Scene::new("hosts");
+        for (number, (host, page)) in [("a", 0), ("b", 0), ("a", 1), ("a", 0)].iter().enumerate() {
+            scene.put(number as u64, host, *page);
+        }
+        let all = scene.read(&[]);
+        assert_eq!(found(&all), [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+        assert_eq!((all.repeated, all.conflicts), (1, 0));
+        assert_eq!(found(&scene.read(&["b"])), [("b".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn a_segment_without_its_footer_is_read_as_far_as_it_goes() {
+        let scene = Scene::new("cut");
+        let path = scene.put(0, "a", 0);
+        let whole = fs::read(&path).unwrap();
+        for cut in (segment(0).len()..whole.len()).step_by(7) {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let read = scene.read(&[]);
+            assert_eq!(read.sessions.len(), 1, "{cut} bytes");
+            assert_eq!(found(&read)[0].1, 1);
+        }
+        fs::write(&path, &whole[..100]).unwrap();
+        scene.put(1, "a", 1);
+        let read = scene.read(&[]);
+        assert_eq!((found(&read)[0].1, read.damage.len()), (1, 1));
+    }
+}
