@@ -218,6 +218,7 @@ fn what_a_damaged_spill_cost_is_told_to_the_next() {
     );
     let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
     let program = fixture.start(EMIT, ringmark, &arguments);
+    counters.wait_for(2);
     let to = format!("unix://{}", way.display());
     let mut command = fixture.command(binary::path());
     command.args([
