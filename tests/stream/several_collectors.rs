@@ -221,15 +221,9 @@ fn what_a_damaged_spill_cost_is_told_to_the_next() {
     counters.wait_for(2);
     let to = format!("unix://{}", way.display());
     let mut command = fixture.command(binary::path());
-    command.args([
-        "stream",
-        "-p",
-        &program.id().to_string(),
-        "--to",
-        &to,
-        "--spill",
-    ]);
-    let streamer = Running::start(command.arg(&spill)).unwrap();
+    command.args(["stream", "-p", &program.id().to_string()]);
+    command.args(["--to", &to, "--spill"]).arg(&spill);
+    let streamer = Running::start(&mut command).unwrap();
     wait_until(LONG, "the first collector has some", || {
         (!segments(&store(&fixture, 0)).is_empty()).then_some(())
     });
