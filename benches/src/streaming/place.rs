@@ -18,7 +18,7 @@ use super::sent::{Begun, Sent};
 /// Who streams, as its certificate says.
 pub(super) const HOST: &str = "bench";
 /// Rings of threads, filled to the brim.
-const RINGMARK: &str = "mode=discard,ring=32M,page=64K,session=700M,keep=always";
+const RINGMARK: &str = "mode=discard,ring=32M,page=64K,session=1100M,keep=always";
 const THREADS: usize = 16;
 const MEMORY: &str = "/dev/shm";
 /// `TMPFS_MAGIC` of `linux/magic.h`.
@@ -100,7 +100,7 @@ impl Place {
         let options = RecordOptions::default();
         let mut recorder = Recorder::new(selection, dump, options).expect("a session");
         recorder.finish().expect("a recording");
-        assert!(self.bytes() > 400_000_000, "full rings");
+        assert!(self.bytes() > 500_000_000, "full rings: {}", self.bytes());
     }
 
     /// Bytes of the dump, which every sender sends.
