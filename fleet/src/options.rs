@@ -57,6 +57,9 @@ pub(crate) struct Scan {
     /// Where to write it
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// A file that is there becomes OUT.old: 'ringmark' chose the name
+    #[arg(long)]
+    pub(crate) set_aside: bool,
     /// Only this process
     #[arg(short, long)]
     pid: Option<u32>,

@@ -1,8 +1,8 @@
 //! The file that is written: Parquet or Arrow IPC, next to its place until it is whole.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
-use std::path::PathBuf;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
@@ -31,18 +31,39 @@ pub(crate) fn write(
     if path.as_os_str() == "-" || path.is_dir() {
         bail!("-o {}: expected the name of a file", path.display());
     }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
     let shown = || path.display().to_string();
+    // A device or a pipe is written as it is.
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        let file = File::create(path).with_context(shown)?;
+        return write_to(file, options.format, (dump, chosen, filter)).with_context(shown);
+    }
+    let part = with_ending(path, ".part");
     let file = File::create(&part).with_context(shown)?;
     let done = write_to(file, options.format, (dump, chosen, filter));
-    let done = done.and_then(|end| Ok(fs::rename(&part, path).map(|()| end)?));
+    let done = done.and_then(|end| Ok(put_in_place(&part, options).map(|()| end)?));
     if done.is_err() {
         // What is there is of no use.
         let _ = fs::remove_file(&part);
     }
     done.with_context(shown)
+}
+
+/// Gives the whole file its name, and what has this name another one, if the user did not choose it.
+fn put_in_place(part: &Path, options: &Scan) -> io::Result<()> {
+    let path = options.output.as_path();
+    if options.set_aside && path.symlink_metadata().is_ok() {
+        let old = with_ending(path, ".old");
+        fs::rename(path, &old)?;
+        let (path, old) = (path.display(), old.display());
+        eprintln!("ringmark-fleet: {path}: was there, and is {old} now");
+    }
+    fs::rename(part, path)
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut named = path.as_os_str().to_owned();
+    named.push(ending);
+    named.into()
 }
 
 fn write_to(

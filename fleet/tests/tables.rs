@@ -139,6 +139,31 @@ fn parquet_and_arrow_hold_the_rows() {
 }
 
 #[test]
+fn what_was_there_is_replaced_or_set_aside_and_a_device_stays_one() {
+    use std::os::unix::fs::FileTypeExt;
+    let place = Place::new("former");
+    fs::write(place.path("a.rmk"), trace(5, 100)).expect("a trace file");
+    fs::write(place.path("out"), "mine").expect("a file");
+    let (code, said) = place.run("scan a.rmk -o out --set-aside --from yesterday");
+    assert_eq!(code, 2, "{said}");
+    assert_eq!(fs::read(place.path("out")).expect("it"), b"mine");
+    let (code, said) = place.run("scan a.rmk -o out --set-aside");
+    assert!(
+        code <= 1 && said.contains("out: was there, and is out.old now"),
+        "{said}"
+    );
+    assert_eq!(fs::read(place.path("out.old")).expect("it"), b"mine");
+    let (code, _) = place.run("scan a.rmk -o out");
+    assert!(code <= 1 && !batches(&place.path("out")).is_empty());
+    assert_eq!(fs::read(place.path("out.old")).expect("it"), b"mine");
+    let (code, said) = place.run("scan a.rmk -o /dev/null");
+    assert!(code <= 1, "{said}");
+    let about = fs::metadata("/dev/null").expect("it");
+    assert!(about.file_type().is_char_device());
+    assert!(!Path::new("/dev/null.part").exists());
+}
+
+#[test]
 fn what_cannot_be_read_or_written_is_said() {
     let place = Place::new("errors");
     for (words, code, text) in [

@@ -165,8 +165,10 @@ fn the_terminal_is_given_back() {
         &format!("clear; echo what was there; ringmark top -p {pid}"),
     );
     signal(pid, Signal::KILL);
-    let screen = tmux.wait_for("its end", |screen| screen.contains("burst number="));
-    assert!(screen.contains(&format!("busy[{pid}]: ")), "{screen}");
+    let how = format!("busy[{pid}]: ");
+    tmux.wait_for("its end", |screen| {
+        screen.contains("burst number=") && screen.contains(&how)
+    });
     tmux.enter("clear; echo what was there; false; true");
     ended("dead", "status=0");
     // It is dead by now, and that is told at once.

@@ -54,9 +54,15 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     for (words, added) in [
         ("scan a.rmk --format parquet --where took>1ms -o b", ""),
-        ("scan a.rmk --format arrow", " -o a.arrow"),
-        ("scan a.rmk b.rmk --format parquet", " -o ringmark.parquet"),
-        ("export /var/a.rmk --format parquet", " -o a.parquet"),
+        ("scan a.rmk --format arrow", " -o a.arrow --set-aside"),
+        (
+            "scan a.rmk b.rmk --format parquet",
+            " -o ringmark.parquet --set-aside",
+        ),
+        (
+            "export /var/a.rmk --format parquet",
+            " -o a.parquet --set-aside",
+        ),
     ] {
         let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
@@ -66,13 +72,14 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
 }
 
 #[test]
-fn a_file_that_was_not_named_is_set_aside() {
-    let place = Place::new("aside");
-    fs::write(place.0.join("a.parquet"), "mine").unwrap();
-    let output = ringmark(&place.0, &["scan", "a.rmk", "--format", "parquet"]);
-    let text = "a.parquet: was there, and is a.parquet.old now";
-    assert!(said(&output).contains(text), "{}", said(&output));
-    assert_eq!(fs::read(place.0.join("a.parquet.old")).unwrap(), b"mine");
+fn files_after_two_dashes_are_files_there_too() {
+    let place = Place::new("dashes");
+    let script = place.0.join("ringmark-fleet");
+    fs::write(&script, "#!/bin/sh\necho \"$*\"\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = ringmark(&place.0, &["scan", "--format", "arrow", "--", "a.rmk"]);
+    let expected = "scan --format arrow -o a.arrow --set-aside -- a.rmk\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 
 #[test]

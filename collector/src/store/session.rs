@@ -13,6 +13,7 @@ use ringmark_format::progress::{ALL_SENT, Progress};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
+use super::budget::SLOT_BYTES;
 use super::context::StoreContext;
 use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
@@ -217,9 +218,12 @@ impl StoredSession {
             return false;
         };
         // The largest copy is charged, until the session is forgotten.
-        let most = u64::from(header.page_bytes) + BlockHeader::BYTES as u64;
-        let is_first = !lane.has_open(slot);
-        if is_first && self.contents.charge_more(most).is_err() {
+        let most = block.len() as u64;
+        let more = match lane.charged_for(slot) {
+            Some(charged) => most.saturating_sub(charged),
+            None => most + SLOT_BYTES,
+        };
+        if more > 0 && self.contents.charge_more(more).is_err() {
             return false;
         }
         lane.keep_open(slot, header.page_number, block);
@@ -259,7 +263,7 @@ impl StoredSession {
             return Ok(true);
         }
         if let Some(lane) = &mut self.lane {
-            lane.sealed(slot, header.page_number);
+            lane.come_to(slot, header.page_number);
         }
         let before = self.contents.remembered();
         self.contents.charge_slot(slot)?;

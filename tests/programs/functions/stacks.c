@@ -226,7 +226,7 @@ static QUIET void wait_ms(long ms) {
     struct timespec from, now;
     clock_gettime(CLOCK_MONOTONIC, &from);
     do clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+    while ((now.tv_sec - from.tv_sec) * 1000000000 + now.tv_nsec - from.tv_nsec < ms * 1000000);
 }
 static TRACED void works(long ms) {
     COUNT();

@@ -74,7 +74,7 @@ impl Former {
     ///
     /// # Errors
     /// Those of the file system.
-    pub(crate) fn set_aside(self, path: &Path) -> io::Result<Option<PathBuf>> {
+    fn set_aside(self, path: &Path) -> io::Result<Option<PathBuf>> {
         let mut old = path.as_os_str().to_owned();
         old.push(".old");
         match self {

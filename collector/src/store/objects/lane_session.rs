@@ -3,7 +3,7 @@
 //! A page that is not sealed will come again, fuller. Only the latest copy is kept, in memory, until its
 //! session or its connection ends: a slow thread would otherwise be stored many times.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringmark_format::Uuid;
@@ -43,8 +43,8 @@ pub(in crate::store) struct LaneSession {
     /// Whether schema came on this connection: before that any beginning is right.
     has_schema: bool,
     open_pages: BTreeMap<u32, OpenPage>,
-    /// Slots that have or had one.
-    open_slots: BTreeSet<u32>,
+    /// Slots that have or had one, with the bytes of the largest.
+    open_slots: BTreeMap<u32, u64>,
     /// The segment that has its latest block.
     segment: Option<u64>,
 }
@@ -58,7 +58,7 @@ impl LaneSession {
             clock: None,
             has_schema: false,
             open_pages: BTreeMap::new(),
-            open_slots: BTreeSet::new(),
+            open_slots: BTreeMap::new(),
             segment: None,
         }
     }
@@ -107,23 +107,30 @@ impl LaneSession {
         self.segment = Some(segment);
     }
 
-    /// Whether memory was taken for an open page of a slot.
-    pub(in crate::store) fn has_open(&self, slot: u32) -> bool {
-        self.open_slots.contains(&slot)
+    /// Bytes of memory that were taken for open pages of a slot; `None`: it had none.
+    pub(in crate::store) fn charged_for(&self, slot: u32) -> Option<u64> {
+        self.open_slots.get(&slot).copied()
     }
 
     /// Keeps a page that is not sealed in place of its earlier copy.
     pub(in crate::store) fn keep_open(&mut self, slot: u32, number: u64, block: &[u8]) {
+        self.come_to(slot, number);
         let block = block.to_vec();
-        self.open_slots.insert(slot);
+        let charged = self.open_slots.entry(slot).or_default();
+        *charged = (*charged).max(block.len() as u64);
         self.open_pages.insert(slot, OpenPage { number, block });
     }
 
-    /// Drops the open page of a slot that a sealed one replaces.
-    pub(in crate::store) fn sealed(&mut self, slot: u32, number: u64) {
+    /// Notes that this page of a slot has come. The open copy of the same page is dropped. That of an
+    /// earlier page is appended: the ring has gone past it, and no other copy will come.
+    pub(in crate::store) fn come_to(&mut self, slot: u32, number: u64) {
         let open = self.open_pages.get(&slot);
-        if open.is_some_and(|open| open.number <= number) {
-            self.open_pages.remove(&slot);
+        if open.is_none_or(|open| open.number > number) {
+            return;
+        }
+        let passed = self.open_pages.remove(&slot);
+        if let Some(open) = passed.filter(|open| open.number < number) {
+            self.append(&open.block);
         }
     }
 

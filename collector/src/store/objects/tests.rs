@@ -271,6 +271,28 @@ fn an_open_page_is_stored_once_when_nothing_fuller_comes() {
     assert_eq!(pages(&faulty), [(0, true), (1, false), (2, false)]);
 }
 
+/// A flight recorder is faster than its stream: pages between are overwritten, and the open copy alone
+/// has its events.
+#[test]
+fn an_open_page_that_its_ring_has_gone_past_is_stored() {
+    let faulty = Arc::new(Faulty {
+        seed: Mutex::new(3),
+        ..Faulty::default()
+    });
+    let objects = open(&faulty, Duration::from_secs(60));
+    let session = announce(&objects, "web-1");
+    assert!(add_page(&session, 4, PageState::Open));
+    assert!(add_page(&session, 7, PageState::Sealed));
+    assert!(add_page(&session, 8, PageState::Open));
+    assert!(add_page(&session, 9, PageState::Open));
+    drop(session);
+    settle(&objects, Some(0));
+    assert_eq!(
+        pages(&faulty),
+        [(4, false), (7, true), (8, false), (9, false)]
+    );
+}
+
 #[test]
 fn two_hosts_with_one_uuid_are_told_apart() {
     let faulty = Arc::new(Faulty {
