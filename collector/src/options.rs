@@ -7,7 +7,7 @@ use ringmark_reader::stream::{Address, Credentials};
 use crate::deny_rule::DenyRule;
 use crate::host_shares::HostLimits;
 use crate::store::StoreOptions;
-use crate::store::objects::ObjectOptions;
+use crate::store::object_sessions::ObjectOptions;
 
 /// How a collector is configured.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::figures::Figures;
 use crate::notice::Notice;
 use crate::options::CollectorOptions;
-use crate::store::objects::Objects;
+use crate::store::object_sessions::Objects;
 use crate::store::{Retention, SharedSession, Store, StoreError, SyncMode};
 
 /// How long an acknowledgement takes as a rule where each block goes to the disk at once.

@@ -19,6 +19,7 @@ pub mod functions;
 pub mod json_schema;
 pub mod likeness;
 pub mod open_store;
+pub mod over_kills;
 pub mod preload_shim;
 pub mod process;
 pub mod proxy;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ringmark_collector::store::objects::ObjectOptions;
+use ringmark_collector::store::object_sessions::ObjectOptions;
 use ringmark_decoder::store::{SegmentFooter, is_raw, objects_below, schema_session};
 use ringmark_format::Uuid;
 use ringmark_format::stream;
@@ -18,7 +18,7 @@ use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::proxy::Proxy;
 use ringmark_tests::random::Random;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page_of, session};
-use ringmark_tests::{Running, binary, is_long, run, wait_until};
+use ringmark_tests::{Running, binary, over_kills, run, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -95,23 +95,12 @@ fn stream_over_kills(fixture: &Fixture, counters: &Counters) {
     let sockets: Vec<_> = (0..COLLECTORS).map(|n| socket(fixture, n)).collect();
     let way = fixture.path("way");
     let proxy = Proxy::in_turn(&way, &sockets);
-    let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
-    let arguments = format!("2 100000000 burst=20 pause=2000 {}", counters.argument());
-    let program = fixture.start(EMIT, ringmark, &arguments);
-    counters.wait_for(2);
-    let to = format!("unix://{}", way.display());
-    let mut command = fixture.command(binary::path());
-    command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
-    let streamer = Running::start(command.args(["--open-every", "10ms"])).unwrap();
-    let mut random = Random::seeded();
-    for kill in 0..if is_long() { 100 } else { 9 } {
-        sleep(Duration::from_millis(60 + random.below(150)));
+    let of = (fixture, EMIT, "mode=discard,ring=4M,page=4K,session=32M");
+    over_kills::stream_over_kills(of, counters, &way, |kill| {
         let number = kill % COLLECTORS;
         drop(fleet.remove(number).kill().unwrap());
         fleet.insert(number, start(number));
-    }
-    drop(program.kill().unwrap());
-    let _ = streamer.finish(LONG).expect_code(0);
+    });
     println!("{} connections", proxy.connections());
 }
 

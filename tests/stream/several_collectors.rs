@@ -5,17 +5,15 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
 
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture};
 use ringmark_tests::proxy::Proxy;
-use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
 use ringmark_tests::store_contents::sealed;
-use ringmark_tests::{Running, binary, is_long, run, wait_until};
+use ringmark_tests::{Running, binary, over_kills, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const LONG: Duration = Duration::from_secs(120);
@@ -108,20 +106,9 @@ fn stream_over_kills(fixture: &Fixture, mode: &str, counters: &Counters) -> Vec<
     let way = fixture.path("way");
     let proxy = Proxy::in_turn(&way, &sockets);
     let ringmark = format!("mode={mode},page=4K,session=32M");
-    let arguments = format!("2 100000000 burst=20 pause=2000 {}", counters.argument());
-    let program = fixture.start(EMIT, &ringmark, &arguments);
-    counters.wait_for(2);
-    let to = format!("unix://{}", way.display());
-    let mut command = fixture.command(binary::path());
-    command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
-    let streamer = Running::start(command.args(["--open-every", "10ms"])).unwrap();
-    let mut random = Random::seeded();
-    for kill in 0..if is_long() { 100 } else { 9 } {
-        sleep(Duration::from_millis(40 + random.below(120)));
+    over_kills::stream_over_kills((fixture, EMIT, &ringmark), counters, &way, |kill| {
         fleet.kill(kill % COLLECTORS);
-    }
-    drop(program.kill().unwrap());
-    let _ = streamer.finish(LONG).expect_code(0);
+    });
     println!("{} connections", proxy.connections());
     drop((proxy, fleet));
     // A collector that was killed each time its turn came has taken nothing.

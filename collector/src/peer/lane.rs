@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::acks::WINDOW;
 use crate::connection_context::ConnectionContext;
-use crate::store::objects::Objects;
+use crate::store::object_sessions::Objects;
 use crate::store::objects::credits::{Credits, Wanted};
 
 /// What a connection without sessions needs: SESSION, schema, counters.

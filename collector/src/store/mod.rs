@@ -11,6 +11,9 @@
 //! `session_directories` says. `losses` counts what never came. `unsynced` remembers what `durable` has to sync before it may be
 //! acknowledged.
 //!
+//! Where collectors share a store of objects, `object_sessions` finds the session instead, and the blocks go
+//! through `objects`.
+//!
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
 //! oldest; `damaged`, what is not blocks; [`upkeep`], what people do by hand. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
@@ -26,6 +29,7 @@ mod identity;
 pub mod index;
 mod known_session;
 mod losses;
+pub mod object_sessions;
 pub mod objects;
 mod options;
 mod positions;

@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// It cannot be read or made, or is another's.
-pub(super) fn take(objects: &dyn ObjectStore, place: &Path) -> Result<Uuid, StoreError> {
+pub(in crate::store) fn take(objects: &dyn ObjectStore, place: &Path) -> Result<Uuid, StoreError> {
     let read = || objects.get(OBJECTS_ID, 0..BYTES_MAX);
     let found = match read() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -38,7 +38,7 @@ pub(super) fn take(objects: &dyn ObjectStore, place: &Path) -> Result<Uuid, Stor
 ///
 /// # Errors
 /// The system gives no random bytes.
-pub(super) fn random() -> Result<Uuid, StoreError> {
+pub(in crate::store) fn random() -> Result<Uuid, StoreError> {
     let mut bytes = [0; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
     let got = rustix::rand::getrandom(&mut bytes, flags);

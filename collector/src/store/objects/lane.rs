@@ -10,18 +10,18 @@ use super::open_segment::{OpenSegment, Owner, SchemaPiece};
 
 /// When a segment is closed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CloseAt {
+pub(in crate::store) struct CloseAt {
     /// Bytes from which on it is.
-    pub(super) bytes: u64,
+    pub(in crate::store) bytes: u64,
     /// Its age.
-    pub(super) age: Duration,
+    pub(in crate::store) age: Duration,
     /// Its age where a streamer waits for its last acknowledgement.
-    pub(super) hurried: Duration,
+    pub(in crate::store) hurried: Duration,
 }
 
 /// The segments of a collector that are not durable.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(in crate::store) struct Lane {
     close_at: CloseAt,
     open: Option<OpenSegment>,
     closed: VecDeque<OpenSegment>,
@@ -32,7 +32,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(close_at: CloseAt) -> Self {
+    pub(in crate::store) fn new(close_at: CloseAt) -> Self {
         Self {
             close_at,
             open: None,

@@ -50,7 +50,7 @@ pub(in crate::store) struct LaneSession {
 }
 
 impl LaneSession {
-    pub(super) fn new(uploads: &Arc<Uploads>, owner: Owner, content: &[u8]) -> Self {
+    pub(in crate::store) fn new(uploads: &Arc<Uploads>, owner: Owner, content: &[u8]) -> Self {
         Self {
             uploads: uploads.clone(),
             owner,

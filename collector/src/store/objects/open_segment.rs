@@ -13,13 +13,13 @@ use ringmark_format::codec::{crc32, write};
 
 /// What a segment says of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) session: Uuid,
-    pub(super) host: String,
-    pub(super) service: String,
-    pub(super) epoch: u32,
+pub(in crate::store) struct Owner {
+    pub(in crate::store) session: Uuid,
+    pub(in crate::store) host: String,
+    pub(in crate::store) service: String,
+    pub(in crate::store) epoch: u32,
     /// Bytes of the schema stream that came so far.
-    pub(super) schema_bytes: u64,
+    pub(in crate::store) schema_bytes: u64,
 }
 
 /// A piece of schema, which gets an object of its own.

@@ -41,7 +41,7 @@ pub(in crate::store) struct Uploads {
 }
 
 impl Uploads {
-    pub(super) fn new(
+    pub(in crate::store) fn new(
         objects: Arc<dyn ObjectStore>,
         collector: Uuid,
         lane: Lane,
@@ -60,12 +60,12 @@ impl Uploads {
         }
     }
 
-    pub(super) const fn credits(&self) -> &Credits {
+    pub(in crate::store) const fn credits(&self) -> &Credits {
         &self.credits
     }
 
     /// Follows how many segments are durable.
-    pub(super) fn durable(&self) -> watch::Receiver<u64> {
+    pub(in crate::store) fn durable(&self) -> watch::Receiver<u64> {
         self.durable.subscribe()
     }
 
@@ -100,19 +100,19 @@ impl Uploads {
     }
 
     /// Has what came so far put soon: a streamer waits.
-    pub(super) fn hurry(&self) {
+    pub(in crate::store) fn hurry(&self) {
         lock(&self.lane).hurry();
         self.wake.notify_one();
     }
 
     /// Ends the thread.
-    pub(super) fn end(&self) {
+    pub(in crate::store) fn end(&self) {
         self.has_ended.store(true, Relaxed);
         self.wake.notify_one();
     }
 
     /// Puts segments until [`Uploads::end`].
-    pub(super) fn run(&self) {
+    pub(in crate::store) fn run(&self) {
         while let Some(segment) = self.next() {
             let (number, held) = (segment.number, segment.held());
             let hour = hour(now_ns());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use ringmark_collector::store::objects::ObjectOptions;
+use ringmark_collector::store::object_sessions::ObjectOptions;
 use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
 use ringmark_reader::stream::Address;
