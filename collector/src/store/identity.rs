@@ -63,7 +63,9 @@ impl Identity {
         let id = match parse(&bytes) {
             Ok(id) => id,
             // A power loss while a collector made it leaves it torn, and the store still empty.
-            Err(NotAStore::Torn { .. }) if bytes.is_empty() || is_blank(root).unwrap_or(false) => {
+            Err(NotAStore::Torn { .. })
+                if bytes.is_empty() || is_blank(root, &[ID_FILE]).unwrap_or(false) =>
+            {
                 make(&mut file, root).map_err(io_at("write", &path))?
             }
             Err(source) => return Err(not_ours(&path, source)),
@@ -157,14 +159,11 @@ fn make(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     Ok(id)
 }
 
-/// Whether a directory holds nothing but an identity and what its file system put there.
-pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
+/// Whether a directory holds nothing but entries of these names and what its file system put there.
+pub(super) fn is_blank(directory: &Path, known: &[&str]) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        if ![LOST_FOUND, ID_FILE]
-            .iter()
-            .any(|of| name == OsStr::new(of))
-        {
+        if name != LOST_FOUND && known.iter().all(|known| name != OsStr::new(known)) {
             return Ok(false);
         }
     }

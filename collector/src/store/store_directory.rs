@@ -40,7 +40,7 @@ impl DirectoryOptions {
     pub(super) fn prepare(self, root: &Path) -> Result<Option<String>, StoreError> {
         let is_made = make_root(root).map_err(io_at("create", root))?;
         let is_store = || root.join(ID_FILE).symlink_metadata().is_ok();
-        let is_blank = is_blank(root).map_err(io_at("read", root))?;
+        let is_blank = is_blank(root, &[ID_FILE]).map_err(io_at("read", root))?;
         // Asked last: another collector may be making the store now, its identity first.
         if !(is_blank || self.init || is_store()) {
             return Err(StoreError::NotOurs {
@@ -49,6 +49,15 @@ impl DirectoryOptions {
             });
         }
         self.close(root, is_made).map_err(io_at("look at", root))
+    }
+
+    /// Makes the root of a store and what is above it, durably, unless it is there.
+    pub(super) fn make_root(self, root: &Path) -> io::Result<()> {
+        match make_root(root)? {
+            // The umask may have taken bits away.
+            true => fs::set_permissions(root, Permissions::from_mode(self.directory_mode())),
+            false => Ok(()),
+        }
     }
 
     /// Gives the directory its mode. A directory that we made gets no notice.

@@ -46,10 +46,11 @@ impl FileObjects {
         directory: DirectoryOptions,
         collector: Uuid,
     ) -> Result<Self, StoreError> {
-        let made = directory.make_directory(root);
+        let made = directory.make_root(root);
         made.map_err(io_at("create", root))?;
         let has = |name: &str| root.join(name).symlink_metadata().is_ok();
-        let blank = is_blank(root).map_err(io_at("read", root))?;
+        // Another collector may be about to put the identity, or was killed before.
+        let blank = is_blank(root, &[ID_FILE, UNNAMED]).map_err(io_at("read", root))?;
         let source = match () {
             () if has(ID_FILE) => Some(NotAStore::OneDisk),
             () if blank || has(OBJECTS_ID) || directory.init => None,
@@ -239,6 +240,16 @@ mod tests {
             "links are not followed"
         );
         fs::remove_dir_all(&outside).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_another_collector_begins_is_not_refused() {
+        let scene = Scene::new("begun");
+        fs::create_dir_all(scene.0.join(UNNAMED)).unwrap();
+        fs::write(scene.0.join(UNNAMED).join("other.0"), "{").unwrap();
+        let objects = scene.open().unwrap();
+        objects.put("raw/v2/a", b"1").unwrap();
+        assert!(scene.0.join(UNNAMED).join("other.0").exists());
     }
 
     #[test]
