@@ -1,5 +1,6 @@
 //! Whether a command printed what a document shows. Times, sizes, pids and addresses differ from
-//! run to run, and the width of columns with them; all else is compared.
+//! run to run, and the width of columns with them; all else is compared. `> 3 us` is a time too: whether
+//! the end of a process was seen differs.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +83,9 @@ fn tokens(line: &str) -> Vec<Token> {
     let mut rest = without_mark(line.trim());
     while let Some(first) = rest.chars().next() {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let (token, end) = if first.is_ascii_digit() {
+        let (token, end) = if let Some(end) = least_time(rest) {
+            (Token::Time, end)
+        } else if first.is_ascii_digit() {
             number(rest, found.last())
         } else if is_word(first) {
             let end = length(rest, is_word);
@@ -95,6 +98,15 @@ fn tokens(line: &str) -> Vec<Token> {
         rest = rest[end..].trim_start();
     }
     found
+}
+
+/// The end of a time of which only the least is known, `> 3 us`, at the beginning of `text`.
+fn least_time(text: &str) -> Option<usize> {
+    let after = text.strip_prefix("> ")?;
+    let (token, end) = after
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then(|| number(after, None))?;
+    (token == Token::Time).then_some(text.len() - after.len() + end)
 }
 
 /// A line of a graph without the mark of a long time: how long it is differs from run to run.
@@ -182,6 +194,7 @@ mod tests {
                 "2025-11-12T13:14:15.1Z at 0xffe",
             ),
             ("09:10:11.123 x", "19:10:11.9 x"),
+            ("open 0 ns x", "open > 3 us x"),
             ("   0.271 us |   }", "#  3.1 ms | }"),
             ("a\n…\nz", "a\nb\nc\nz"),
             ("own 10,083\nread 10,083", "own 7\nread 7"),
@@ -197,6 +210,7 @@ mod tests {
             ("3 events in 369 us", "4 events in 369 us"),
             ("0 lost", "0 missing"),
             ("4 KiB", "4 us"),
+            ("open 3 x", "open > 3 x"),
             ("  0.271 us | a();", "# 3.1 ms | b();"),
             ("4 | a();", "# 4 a();"),
             ("a\n…\nz", "a\nb"),
