@@ -3,6 +3,7 @@
 
 mod pictured;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pictured::pages_removed;
@@ -10,11 +11,12 @@ use ringmark_decoder::{Dump, Output};
 use ringmark_format::schema::Shape;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
-use ringmark_tests::browser::{browser, html_of};
+use ringmark_tests::browser::{browser, html_of, shown};
 use ringmark_tests::collecting::{Collecting, options, stream};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
+use serde_json::Value;
 
 /// The number that the page gives for this.
 fn fact(dom: &str, name: &str) -> u64 {
@@ -39,16 +41,99 @@ fn compare(fixture: &Fixture, browser: &str, file: &Path) -> (u64, u64) {
         .arg(&page);
     let done = run(&mut command, SOON).expect("the tool");
     assert!(done.code() <= 1, "{}", done.stderr_text());
-    let dom = html_of(fixture, browser, &page);
+    let found = shown(fixture, browser, &page);
+    let dom = found["html"].as_str().expect("HTML").to_owned();
     let dump = decode(&[file.to_owned()]);
+    compare_threads(&found["threads"], &dump);
+    compare_percentiles(&found["spans"], &dump);
     let (spans, events, open) = truth(&dump);
     let found = dump.verify();
     let not_here = found.lost + found.overwritten + found.missing;
+    assert!(spans + events + not_here > 0);
     assert_eq!(fact(&dom, "spans and calls"), spans);
     assert_eq!(fact(&dom, "events"), events);
     assert_eq!(fact(&dom, "open at the end"), open);
     assert_eq!(fact(&dom, "events not here"), not_here);
     (open, not_here)
+}
+
+/// The rows of a table below its heads, each by its first cell, and the place of the column with this head.
+fn column(table: &Value, head: &str) -> BTreeMap<String, String> {
+    let rows: Vec<Vec<String>> = serde_json::from_value(table.clone()).expect("cells");
+    let at = rows
+        .first()
+        .and_then(|heads| heads.iter().position(|h| h == head));
+    let at = at.unwrap_or_else(|| panic!("{head} in {rows:?}"));
+    rows[1..]
+        .iter()
+        .map(|row| (row[0].clone(), row[at].clone()))
+        .collect()
+}
+
+/// Compares the events of each thread with those of the trace.
+fn compare_threads(table: &Value, dump: &Dump) {
+    let mut expected = BTreeMap::<String, u64>::new();
+    for output in dump.events() {
+        let Output::Event(event) = output else {
+            continue;
+        };
+        let is_event = event
+            .ty
+            .shape
+            .is_none_or(|shape| shape != Shape::Span && !shape.is_part_of_span());
+        if is_event {
+            *expected.entry(format!("[{}]", event.tid())).or_default() += 1;
+        }
+    }
+    let shown = column(table, "events");
+    for (thread, events) in &expected {
+        let row = shown.iter().find(|(label, _)| label.ends_with(thread));
+        let (_, text) = row.unwrap_or_else(|| panic!("{thread} in {shown:?}"));
+        assert_eq!(text.replace(',', "").parse(), Ok(*events), "{thread}");
+    }
+    assert!(shown.len() >= expected.len(), "{expected:?} {shown:?}");
+}
+
+/// Compares the P99 of spans that a thread is in from the first to the last moment.
+fn compare_percentiles(table: &Value, dump: &Dump) {
+    let mut took = BTreeMap::<String, Vec<u64>>::new();
+    for output in dump.events() {
+        let Output::Event(event) = output else {
+            continue;
+        };
+        if event.ty.shape == Some(Shape::Span)
+            && let Some(ns) = event.duration_ns()
+        {
+            let name = String::from_utf8_lossy(event.name()).into_owned();
+            took.entry(name).or_default().push(ns);
+        }
+    }
+    if took.is_empty() {
+        return;
+    }
+    let shown = column(table, "P99");
+    for (name, mut all) in took {
+        all.sort_unstable();
+        let expected = all[(all.len() * 99).div_ceil(100) - 1] as f64;
+        let found = nanoseconds(&shown[&name]);
+        assert!(
+            (found - expected).abs() <= 0.006 * expected + 0.5,
+            "{name}: {found} for {expected}"
+        );
+    }
+}
+
+/// A duration as the page writes it.
+fn nanoseconds(text: &str) -> f64 {
+    let (number, unit) = text.split_once(' ').expect("a number and a unit");
+    let ns = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        other => panic!("{other} in {text}"),
+    };
+    number.parse::<f64>().expect("a number") * ns
 }
 
 /// Spans, events and open spans of a trace without functions.

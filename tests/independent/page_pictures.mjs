@@ -9,7 +9,7 @@ const folder = process.argv[5];
 
 // What is shown, and the keys that show it.
 const VIEWS = {
-  summary: ["0", "1"], spans: ["3"], flame: ["4"], slowest: ["x"], open: ["0", "o"], loss: ["1", "l"],
+  summary: ["0", "1"], spans: ["3"], flame: ["4"], threads: ["5"], slowest: ["x"], open: ["0", "o"], loss: ["1", "l"],
 };
 
 async function take(name, width, height, views) {

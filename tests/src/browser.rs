@@ -51,16 +51,27 @@ pub fn look(
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// The HTML of a page after its scripts ran. Nothing in it failed, said anything, or asked the network.
+/// What a page holds after its scripts ran, as `page_shown.mjs` says it. Nothing in it failed, said anything, or
+/// asked the network.
 ///
 /// # Panics
 /// When something did.
 #[must_use]
-pub fn html_of(fixture: &Fixture, browser: &str, page: &Path) -> String {
+pub fn shown(fixture: &Fixture, browser: &str, page: &Path) -> Value {
     let found = look(fixture, browser, "page_shown.mjs", page, &[]);
     let nothing = Value::Array(Vec::new());
     assert_eq!(found["errors"], nothing, "errors");
     assert_eq!(found["requests"], nothing, "requests");
     assert_eq!(found["ran"], false, "a text of the trace ran");
+    found
+}
+
+/// The HTML of a page: see [`shown`].
+///
+/// # Panics
+/// As [`shown`].
+#[must_use]
+pub fn html_of(fixture: &Fixture, browser: &str, page: &Path) -> String {
+    let found = shown(fixture, browser, page);
     found["html"].as_str().expect("HTML").to_owned()
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 const HEAD: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// In the order in which they are read: each uses only those before it, but for what it calls later.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("page/format.js"),
     include_str!("page/unpack.js"),
     include_str!("page/trace.js"),
@@ -17,6 +17,7 @@ const SCRIPTS: [&str; 13] = [
     include_str!("page/flame.js"),
     include_str!("page/panels.js"),
     include_str!("page/tables.js"),
+    include_str!("page/threads.js"),
     include_str!("page/main.js"),
     include_str!("page/input.js"),
 ];

@@ -11,7 +11,7 @@ function listenToKeys(app) {
     c: () => app.inner(), f: () => app.fit(), x: () => app.slowest(), o: () => app.nextOpen(), l: () => app.nextLoss(),
     m: () => { if (state.slice >= 0) app.setStretch([state.trace.start[state.slice], state.trace.end[state.slice]]); },
     n: (event) => app.step(event.shiftKey ? -1 : 1),
-    1: tab(0), 2: tab(1), 3: tab(2), 4: tab(3),
+    1: tab(0), 2: tab(1), 3: tab(2), 4: tab(3), 5: tab(4),
     h: () => { byId("panel").classList.toggle("small"); app.resize(); },
     t: () => app.switchTheme(), "/": () => byId("search").focus(), "?": () => byId("keys").showModal(),
     escape: () => { state.stretch = null; app.select(-1); },

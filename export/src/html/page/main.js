@@ -81,6 +81,16 @@ class App {
     return this.made;
   }
 
+  // The durations in the stretch by name, made when they are first asked for.
+  durations() {
+    const key = this.stretch().join();
+    if (this.durationsKey !== key) {
+      this.durationsKey = key;
+      this.sorted = durationsByName(this.state.trace, this.stretch());
+    }
+    return this.sorted;
+  }
+
   showTab(tab) {
     this.state.tab = tab;
     [...byId("tabs").children].forEach((button, place) => {
@@ -94,7 +104,7 @@ class App {
       this.flame.take(this.tree());
       this.flame.draw();
     } else {
-      content.replaceChildren([summaryPanel, detailsPanel, spansPanel][tab](this));
+      content.replaceChildren([summaryPanel, detailsPanel, spansPanel, null, threadsPanel][tab](this));
     }
     this.changed();
   }
@@ -178,6 +188,11 @@ class App {
     const start = trace.start[slice], long = Math.max(trace.end[slice] - start, SHORTEST);
     this.look(start - long, start + 2 * long);
     this.select(slice);
+  }
+
+  showThread(number) {
+    const block = this.state.layout.blocks.find((block) => block.thread === number);
+    if (block) this.show(block.y, block.height);
   }
 
   goToLoss(loss) {

@@ -1,6 +1,6 @@
 // The panel below the timeline: what is there, what a slice is, the keys.
 
-const TABS = ["Summary", "Details", "Spans", "Flame graph"];
+const TABS = ["Summary", "Details", "Spans", "Flame graph", "Threads"];
 
 const NAMES_INSIDE = 12;
 
@@ -18,7 +18,7 @@ const KEYS = [
   ["O", "the next open span"],
   ["L", "the next loss"],
   ["/", "search; then Enter and Shift+Enter, or N and Shift+N: next match, the one before"],
-  ["1 - 4", "the tabs below"],
+  ["1 - 5", "the tabs below"],
   ["H", "hide or show the panel"],
   ["T", "light or dark"],
   ["Escape", "select nothing"],

@@ -105,15 +105,30 @@ function inside(trace, slice) {
   return [...sums.values()].sort((a, b) => b.total - a.total);
 }
 
-// Buckets by powers of two of the duration: smallest duration of each, and how many. Slices without a
-// known beginning or end have no duration.
-function histogram(trace, name, stretch) {
+// Durations by name, the shortest first. Slices without a known beginning or end have no duration.
+function durationsByName(trace, stretch) {
+  const counts = new Uint32Array(trace.meta.names.length), durations = [];
+  const whole = (each) => eachSlice(trace, -1, stretch, (slice) => { if (trace.isWhole(slice)) each(trace.name[slice], slice); });
+  whole((name) => counts[name]++);
+  counts.forEach((count, name) => durations[name] = new Float64Array(count));
+  counts.fill(0);
+  whole((name, slice) => durations[name][counts[name]++] = trace.end[slice] - trace.start[slice]);
+  durations.forEach((found) => found.sort());
+  return durations;
+}
+
+// The duration that `percent` of these do not exceed, by nearest rank, as `ringmark report` has it.
+function percentile(sorted, percent) {
+  return sorted[Math.max(Math.ceil(sorted.length * percent / 100), 1) - 1];
+}
+
+// Buckets by powers of two of the duration: smallest duration of each, and how many.
+function histogram(sorted) {
   const counts = new Map();
-  eachSlice(trace, name, stretch, (slice) => {
-    if (!trace.isWhole(slice)) return;
-    const power = Math.floor(Math.log2(Math.max(trace.end[slice] - trace.start[slice], 1)));
+  for (const took of sorted) {
+    const power = Math.floor(Math.log2(Math.max(took, 1)));
     counts.set(power, (counts.get(power) || 0) + 1);
-  });
+  }
   const powers = [...counts.keys()].sort((a, b) => a - b);
   const buckets = [];
   for (let power = powers[0]; power <= powers.at(-1); power++) {
