@@ -39,7 +39,7 @@ layout! {
         32 first_t_ns: u64,
         /// Latest event, likewise.
         40 last_t_ns: u64,
-        /// How wrong the times since 1970 can be, ns.
+        /// How wrong the times since 1970 can be, ns; the greatest number: not known.
         48 error_ns: u64,
     }
 }

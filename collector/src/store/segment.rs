@@ -197,7 +197,8 @@ impl ClosedSegment {
 pub(super) fn clock_content(clock: &HostClock, collector: [u8; 16]) -> Vec<u8> {
     let source = HostClockSource {
         collector,
-        error_ns: realtime_error_ns().unwrap_or(0),
+        // 0 says that nothing keeps this clock right.
+        error_ns: realtime_error_ns().map_or(0, |error| error.max(1)),
     };
     [clock.as_bytes(), source.as_bytes()].concat()
 }

@@ -178,6 +178,18 @@ impl IndexBuilder {
     /// [`segment_end`](super::segment_end). `None`: it holds no session.
     #[must_use]
     pub fn finish(self, end: SegmentEnd) -> Option<SegmentIndex> {
+        self.finish_with(end, 0)
+    }
+
+    /// The index of what a segment that is an object has of a session. Other segments may have times of other
+    /// collectors: where a collector does not know how wrong its clock is, no time rules the segment out.
+    #[must_use]
+    pub fn finish_object(self) -> Option<SegmentIndex> {
+        self.finish_with(SegmentEnd::default(), u64::MAX)
+    }
+
+    /// `unknown`: the error of a measured clock that may be wrong by anything.
+    fn finish_with(self, end: SegmentEnd, unknown: u64) -> Option<SegmentIndex> {
         let (session, block) = self.session?;
         let clock = self
             .clock
@@ -198,7 +210,9 @@ impl IndexBuilder {
             about.first_ns = clock.wall_of(low, about.first_t_ns);
             about.last_ns = clock.wall_of(high, about.last_t_ns);
             let errors = [about.first_t_ns, about.last_t_ns].map(|t| clock.error_ns(t));
-            about.error_ns = errors.into_iter().flatten().max().unwrap_or(0);
+            let unmeasured = if clock.is_measured() { unknown } else { 0 };
+            let errors = errors.map(|error| error.unwrap_or(unmeasured));
+            about.error_ns = errors.into_iter().max().unwrap_or(0);
         }
         Some(SegmentIndex {
             session,

@@ -52,10 +52,11 @@ pub(super) fn objects(
         .filter(|name| is_raw(name));
     let segments = names.map(|name| segment(root, &name, filter, choice));
     let segments: Vec<_> = segments.collect();
+    let needed = Needed::by(&segments);
     let mut all = Vec::new();
     for name in objects_below(root, SCHEMA)? {
         if let Some(session) = schema_session(&name) {
-            all.extend(schema(root, &name, session, &segments));
+            all.extend(needed.schema(root, &name, session));
         }
     }
     all.extend(segments);
@@ -95,29 +96,46 @@ fn step(footer: SegmentFooter, filter: &Filter, choice: &SessionChoice) -> Step 
     }
 }
 
-/// Schema that a segment needs which is read; `None`: none does.
-fn schema(root: &Path, name: &str, session: Uuid, segments: &[Object]) -> Option<Object> {
-    let directory = name.split('/').nth(1)?;
-    let is_its = |host: &&Vec<u8>| directory_name(&String::from_utf8_lossy(host)) == directory;
-    let read = segments.iter().filter(|segment| segment.step == Step::Read);
-    let read: Vec<_> = read.collect();
-    let hosts: BTreeSet<_> = read
-        .iter()
-        .filter_map(|segment| segment.owners.get(&session))
-        .collect();
-    // A segment without a footer does not say what it holds.
-    let is_unsure = read.iter().any(|segment| segment.owners.is_empty());
-    let host = hosts.into_iter().find(is_its).cloned();
-    (host.is_some() || is_unsure).then(|| Object {
-        path: object_path(root, name),
-        owners: host.into_iter().map(|host| (session, host)).collect(),
-        step: Step::Read,
-    })
+/// The sessions whose schema is needed.
+#[derive(Default)]
+struct Needed<'a> {
+    /// Hosts of the sessions of segments that are read, by ascending name.
+    hosts: HashMap<Uuid, BTreeSet<&'a [u8]>>,
+    /// A segment without a footer does not say what it holds.
+    is_unsure: bool,
+}
+
+impl<'a> Needed<'a> {
+    /// What these segments need, as far as they are read.
+    fn by(segments: &'a [Object]) -> Self {
+        let mut needed = Self::default();
+        for segment in segments.iter().filter(|segment| segment.step == Step::Read) {
+            needed.is_unsure |= segment.owners.is_empty();
+            for (session, host) in &segment.owners {
+                needed.hosts.entry(*session).or_default().insert(host);
+            }
+        }
+        needed
+    }
+
+    /// Schema of this name and session; `None`: no segment needs it.
+    fn schema(&self, root: &Path, name: &str, session: Uuid) -> Option<Object> {
+        let directory = name.split('/').nth(1)?;
+        let is_its = |host: &&&[u8]| directory_name(&String::from_utf8_lossy(host)) == directory;
+        let hosts = self.hosts.get(&session);
+        let host = hosts.and_then(|hosts| hosts.iter().find(is_its));
+        (host.is_some() || self.is_unsure).then(|| Object {
+            path: object_path(root, name),
+            owners: host.iter().map(|host| (session, host.to_vec())).collect(),
+            step: Step::Read,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::{Duration, Instant};
 
     use ringmark_format::block::{PageState, kind};
     use ringmark_format::codec::write;
@@ -217,6 +235,26 @@ mod tests {
         let mut found: Vec<_> = sessions.collect();
         found.sort();
         found
+    }
+
+    #[test]
+    fn many_segments_and_schema_objects_take_no_longer_than_both() {
+        const MANY: u64 = 30_000;
+        let uuid = |number: u64| Uuid(u128::from(number).to_be_bytes());
+        let object = |number: u64| Object {
+            path: PathBuf::new(),
+            owners: HashMap::from([(uuid(number), b"web-1".to_vec())]),
+            step: Step::Read,
+        };
+        let segments: Vec<_> = (0..MANY).map(object).collect();
+        let begun = Instant::now();
+        let needed = Needed::by(&segments);
+        let name = "schema/web-1/x/0-1-2.rms";
+        let find = |number| needed.schema(Path::new("/"), name, uuid(number));
+        let found = (0..2 * MANY).filter_map(find).count() as u64;
+        assert_eq!(found, MANY);
+        let most = Duration::from_secs(5);
+        assert!(begun.elapsed() < most, "{:?}", begun.elapsed());
     }
 
     #[test]

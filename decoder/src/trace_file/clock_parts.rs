@@ -7,6 +7,7 @@ use ringmark_format::stream::{HostClock, HostClockSource};
 use zerocopy::{FromBytes, FromZeros};
 
 use crate::blocks::damage::Fault;
+use crate::trace_file::host_clock::UNKNOWN;
 use crate::trace_file::session::Counters;
 use crate::trace_file::time::SessionClock;
 
@@ -74,10 +75,11 @@ impl ClockParts {
     pub(crate) fn into_clock(self, header: Option<&SessionHeader>, by: Collectors) -> SessionClock {
         let mut clock = SessionClock::new(header, self.samples);
         let measured = self.measured.into_iter().map(|(measured, source)| {
-            let own = if by == Collectors::Several {
-                source.error_ns
-            } else {
-                0
+            let own = match (by, source.error_ns) {
+                (Collectors::One, _) => 0,
+                // Nothing keeps that collector's clock right.
+                (Collectors::Several, 0) => UNKNOWN,
+                (Collectors::Several, error) => error,
             };
             HostClock {
                 error_ns: measured.error_ns.saturating_add(own),
@@ -119,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn measured(collector: u8) -> ClockParts {
+    fn measured(collector: u8, own_error_ns: u64) -> ClockParts {
         let clock = HostClock {
             real_ns: 1_000_000_000,
             offset_ns: 0,
@@ -128,7 +130,7 @@ mod tests {
         };
         let source = HostClockSource {
             collector: [collector; 16],
-            error_ns: 900,
+            error_ns: own_error_ns,
         };
         let mut parts = ClockParts::default();
         let content = [clock.as_bytes(), source.as_bytes()].concat();
@@ -136,19 +138,32 @@ mod tests {
         parts
     }
 
-    fn error_ns(collectors: &[u8]) -> u64 {
-        let mut all: Vec<_> = collectors.iter().map(|by| measured(*by)).collect();
+    /// The error of the first session's clock, where these collectors measured and say so of their own.
+    fn error_ns(collectors: &[(u8, u64)]) -> Option<u64> {
+        let all = collectors.iter().map(|(by, own)| measured(*by, *own));
+        let mut all: Vec<_> = all.collect();
         let by = Collectors::of(&all);
-        all.swap_remove(0)
-            .into_clock(None, by)
-            .error_ns(0)
-            .expect("a measurement")
+        all.swap_remove(0).into_clock(None, by).error_ns(0)
     }
 
     #[test]
     fn the_clocks_of_several_collectors_may_be_wrong() {
-        let alone = error_ns(&[1]);
-        assert_eq!(error_ns(&[1, 1]), alone);
-        assert_eq!(error_ns(&[1, 2]), alone + 900);
+        let alone = error_ns(&[(1, 900)]).unwrap();
+        assert_eq!(error_ns(&[(1, 900), (1, 900)]), Some(alone));
+        assert_eq!(error_ns(&[(1, 900), (2, 900)]), Some(alone + 900));
+    }
+
+    #[test]
+    fn a_clock_that_nothing_keeps_right_has_no_known_error() {
+        assert!(
+            error_ns(&[(1, 0)]).is_some(),
+            "one clock, whatever it shows"
+        );
+        assert_eq!(error_ns(&[(1, 0), (2, 900)]), None);
+        assert!(error_ns(&[(1, 900), (2, 0)]).is_some());
+        let mut both = measured(1, 0);
+        both.join(measured(2, 900));
+        let clock = both.into_clock(None, Collectors::Several);
+        assert!(clock.error_ns(0).is_some(), "the one that knows counts");
     }
 }

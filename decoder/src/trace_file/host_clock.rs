@@ -6,6 +6,9 @@
 
 use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock};
 
+/// The error of a measurement by a collector whose own clock may be wrong by anything.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+
 /// One measurement: at `mono` of the host the collector's clock showed `real`, with an error of at
 /// most `error`. All in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,15 +78,18 @@ impl HostMap {
         }
     }
 
-    /// Bound of the error of [`Self::real_ns`], in ns.
-    pub(crate) fn error_ns(&self, mono: u64) -> u64 {
-        match self.around(mono) {
-            (Some(a), Some(b)) => error_between(a, b, mono),
+    /// Bound of the error of [`Self::real_ns`], in ns; `None`: it is not known.
+    pub(crate) fn error_ns(&self, mono: u64) -> Option<u64> {
+        let error = match self.around(mono) {
+            (Some(a), Some(b)) if a.error != UNKNOWN && b.error != UNKNOWN => {
+                error_between(a, b, mono)
+            }
+            (Some(_), Some(_)) | (None, None) => UNKNOWN,
             (Some(p), None) | (None, Some(p)) => {
                 p.error.saturating_add(drift(mono.abs_diff(p.mono)))
             }
-            (None, None) => u64::MAX,
-        }
+        };
+        (error != UNKNOWN).then_some(error)
     }
 }
 
@@ -168,7 +174,10 @@ mod tests {
     /// The map's error at `t`, and what it says that can be.
     fn errors(map: &HostMap, t: u64, rate_ppm: i64) -> (u64, u64) {
         let at = mono(t, rate_ppm);
-        (map.real_ns(at).abs_diff(START + t), map.error_ns(at))
+        (
+            map.real_ns(at).abs_diff(START + t),
+            map.error_ns(at).unwrap(),
+        )
     }
 
     #[test]

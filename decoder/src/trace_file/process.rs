@@ -33,7 +33,6 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
 
 /// Whether records of the session make, end or name spans. Types that no record has don't count: every
 /// program that may make spans describes some.
-/// Whether a session has types of spans.
 fn has_spans(session: &Session) -> bool {
     let is_of_spans = |ty: &EventType| {
         let is_span = ty.shape.is_some_and(|shape| shape != Shape::Instant);

@@ -85,11 +85,18 @@ impl SessionClock {
     }
 
     /// Bound of the error of a wall time compared with other hosts, in ns. `t_ns` is the time since
-    /// the session's start. `None`: no collector has measured the host's clocks.
+    /// the session's start. `None`: no collector has measured the host's clocks, or none of those that have
+    /// knows how wrong its own clock is.
     #[must_use]
     pub fn error_ns(&self, t_ns: u64) -> Option<u64> {
         let mono_ns = self.mono_zero_ns.saturating_add(t_ns);
-        self.host.as_ref().map(|host| host.error_ns(mono_ns))
+        self.host.as_ref()?.error_ns(mono_ns)
+    }
+
+    /// Whether a collector has measured the host's clocks.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.host.is_some()
     }
 
     /// Time of `tick` since the session's start, in ns; 0 for a tick before the start.

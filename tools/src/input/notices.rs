@@ -127,18 +127,27 @@ fn tell_steps(found: &Verification) {
 
 /// Prints whose clock the times of several hosts are on, and how exact that is.
 fn tell_clocks(dump: &Dump, found: &Verification) {
-    let Some(error_ns) = found.clock_error_ns.filter(|_| dump.sessions.len() > 1) else {
+    let is_measured = |s: &Session| s.clock.is_measured();
+    if dump.sessions.len() < 2 || !dump.sessions.iter().any(is_measured) {
         return;
+    }
+    let mut text = match found.clock_error_ns {
+        Some(error_ns) => format!(
+            "times are on the collector's clock, each at most {} wrong",
+            duration(error_ns)
+        ),
+        None => "times are on collectors' clocks".to_owned(),
     };
-    let is_unknown = |s: &&Session| s.clock.error_ns(0).is_none();
-    let unknown = dump.sessions.iter().filter(is_unknown).count();
-    let mut text = format!(
-        "times are on the collector's clock, each at most {} wrong",
-        duration(error_ns)
-    );
-    if unknown > 0 {
-        let sessions = counted(unknown as u64, "session");
+    let is_unknown = |s: &&Session| is_measured(s) && s.clock.error_ns(0).is_none();
+    let of = |is: &dyn Fn(&&Session) -> bool| {
+        let count = dump.sessions.iter().filter(is).count() as u64;
+        (count > 0).then(|| counted(count, "session"))
+    };
+    if let Some(sessions) = of(&|s| !is_measured(s)) {
         text += &format!("; the clock of {sessions} was not measured");
+    }
+    if let Some(sessions) = of(&is_unknown) {
+        text += &format!("; of {sessions} by a collector whose own clock nothing keeps right");
     }
     note(&text);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ringmark_decoder::store::{
-    FooterEntry, IndexBuilder, SegmentEnd, SegmentFooter, raw_object, schema_object,
+    FooterEntry, IndexBuilder, SegmentFooter, raw_object, schema_object,
 };
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
@@ -151,7 +151,7 @@ impl OpenSegment {
                 service: owner.service.clone().into_bytes(),
                 schema_bytes: owner.schema_bytes,
                 epoch: owner.epoch,
-                index: index.and_then(|index| index.finish(SegmentEnd::default())),
+                index: index.and_then(IndexBuilder::finish_object),
             }
         });
         SegmentFooter {
