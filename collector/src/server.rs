@@ -23,6 +23,7 @@ use crate::peer::{DRAIN_WITHIN, Peer, Served, Visit};
 use crate::reason::Reason;
 use crate::settings::{CollectorSettings, SharedCredentials};
 use crate::storage::Storage;
+use crate::store::objects::ObjectStore;
 use crate::store::{StoreError, StoreOptions, upkeep};
 use crate::token_guesses::TokenGuesses;
 use crate::unproved::{Place, Unproved};
@@ -86,8 +87,20 @@ impl Collector {
         options: CollectorOptions,
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Result<Self, CollectorError> {
+        Self::start_in(None, options, notices).await
+    }
+
+    /// The same with a place for its objects, of which the store's root is the address; `None`: it is a directory.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_in(
+        place: Option<Arc<dyn ObjectStore>>,
+        options: CollectorOptions,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
-        let store = Storage::open(&options, figures.clone())?;
+        let store = Storage::open(&options, place, figures.clone())?;
         store.send_notices_to(notices.clone());
         pass_on_notices(&store, &notices);
         remember_hosts(&options, &figures);

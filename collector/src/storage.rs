@@ -13,6 +13,7 @@ use crate::figures::Figures;
 use crate::notice::Notice;
 use crate::options::CollectorOptions;
 use crate::store::object_sessions::Objects;
+use crate::store::objects::ObjectStore;
 use crate::store::{Retention, SharedSession, Store, StoreError, SyncMode};
 
 /// How long an acknowledgement takes as a rule where each block goes to the disk at once.
@@ -28,18 +29,19 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// Opens what the options name.
+    /// Opens what the options name; `place`: where objects are, if in no directory.
     ///
     /// # Errors
     /// It cannot be used.
     pub(crate) fn open(
         options: &CollectorOptions,
+        place: Option<Arc<dyn ObjectStore>>,
         figures: Arc<Figures>,
     ) -> Result<Self, StoreError> {
         let store = options.store.clone();
         match &options.objects {
             None => Store::open(store, figures).map(|store| Self::Disk(Box::new(store))),
-            Some(objects) => Objects::open(store, objects, figures).map(Self::Objects),
+            Some(objects) => Objects::open(store, place, objects, figures).map(Self::Objects),
         }
     }
 

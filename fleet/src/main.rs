@@ -1,16 +1,24 @@
-//! `ringmark-fleet`: traces as files for databases. `ringmark scan --format parquet` runs it.
+//! `ringmark-fleet`: the commands of `ringmark`, with what needs many other crates. `ringmark` goes on as it for
+//! `s3://` and for `--format parquet`.
 //!
-//! `options` reads the command line, which is that of `ringmark`; `table` gathers rows in columns;
-//! `output` writes the columns as Parquet or Arrow.
+//! `options` reads the command line of what is written as columns, which is that of `ringmark`; `table`
+//! gathers rows in columns; `output` writes the columns as Parquet or Arrow; `s3` keeps objects.
 #![forbid(unsafe_code)]
 
 mod options;
 mod output;
+mod s3;
 mod table;
 
+use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use ringmark_cli::Extension;
+use ringmark_collector::store::objects::ObjectStore;
+use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
 
 use options::{Options, Scan};
@@ -25,13 +33,34 @@ const USAGE: u8 = 2;
 const UNREADABLE: u8 = 3;
 
 fn main() -> ExitCode {
-    let options = Options::parse().command.options();
-    match run(&options) {
-        Ok(exit) => ExitCode::from(exit),
-        Err((exit, error)) => {
+    ringmark_cli::main(Some(Box::new(Fleet)))
+}
+
+/// What `ringmark` has not.
+struct Fleet;
+
+impl Extension for Fleet {
+    fn run(&self, words: Vec<OsString>) -> u8 {
+        let words = [OsString::from("ringmark-fleet")].into_iter().chain(words);
+        let options = match Options::try_parse_from(words) {
+            Ok(options) => options.command.options(),
+            Err(error) => {
+                let _ = error.print();
+                return USAGE;
+            }
+        };
+        run(&options).unwrap_or_else(|(exit, error)| {
             eprintln!("ringmark-fleet: {error:#}");
-            ExitCode::from(exit)
-        }
+            exit
+        })
+    }
+
+    fn source(&self, url: &str) -> io::Result<Box<dyn ObjectSource>> {
+        Ok(Box::new(s3::Bucket::open(url)?))
+    }
+
+    fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>> {
+        Ok(Arc::new(s3::Bucket::open(url)?))
     }
 }
 
@@ -69,9 +98,18 @@ fn run(options: &Scan) -> Result<u8, (u8, anyhow::Error)> {
 /// Reads what may be chosen, as `ringmark` reads it.
 fn read(options: &Scan, filter: &Filter) -> Result<Dump, store::Unreadable> {
     let open = |path: &std::path::Path| {
-        let file = std::fs::File::open(path);
-        file.map(|file| store::Opened::File(path.to_owned(), file))
-            .map_err(|error| store::Unreadable(format!("{}: {error}", path.display())))
+        let unreadable =
+            |error: io::Error| store::Unreadable(format!("{}: {error}", path.display()));
+        match path.to_str().filter(|text| text.starts_with("s3://")) {
+            Some(url) => {
+                let bucket = s3::Bucket::open(url).map_err(unreadable)?;
+                Ok(store::Opened::Objects(Box::new(bucket)))
+            }
+            None => {
+                let file = std::fs::File::open(path).map_err(unreadable)?;
+                Ok(store::Opened::File(path.to_owned(), file))
+            }
+        }
     };
     let builder = DumpBuilder::new().bare();
     store::read(builder, &options.files(), (filter, &options.choice()), open)

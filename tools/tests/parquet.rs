@@ -1,4 +1,4 @@
-//! Promise: what needs Arrow is done by `ringmark-fleet`, which gets the same command line; where it
+//! Promise: what needs Arrow or S3 is done by `ringmark-fleet`, which gets the same command line; where it
 //! is not, its name and how to install it are said.
 
 use std::fs;
@@ -68,6 +68,58 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
         let expected = format!("{}: {words}{added}\n", script.display());
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn a_store_in_a_bucket_is_for_the_other_command() {
+    let place = Place::new("bucket");
+    fs::write(
+        place.0.join("c.toml"),
+        "objects = \"s3://b/c\"\nlisten = []\n",
+    )
+    .unwrap();
+    let all = [
+        "scan s3://b/p",
+        "scan top s3://b/p --by host",
+        "cat s3://b/p --level warn",
+        "verify --json s3://b/p",
+        "report - s3://b/p",
+        "export s3://b/p",
+        "collect --objects s3://b --listen tcp://127.0.0.1:0 --flush 1s",
+        "collect --config c.toml",
+    ];
+    for words in all {
+        let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{words}: {}", said(&output));
+        let expected = " needs ringmark-fleet, found neither next to ringmark nor on PATH";
+        assert!(said(&output).contains(expected), "{}", said(&output));
+    }
+    let script = place.0.join("ringmark-fleet");
+    fs::write(&script, "#!/bin/sh\necho \"$*\"\nexit 3\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for words in all {
+        let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(3), "{words}: {}", said(&output));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            format!("{words}\n")
+        );
+    }
+    assert!(
+        fs::read_dir(&place.0).unwrap().count() == 2,
+        "nothing was written"
+    );
+    for (words, text) in [
+        ("cat --follow s3://b/p", "--follow: s3://b/p is a store"),
+        (
+            "collect --objects gs://b --listen unix:///x",
+            "expected file:///DIR or s3://BUCKET/PREFIX",
+        ),
+    ] {
+        let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(said(&output).contains(text), "{}", said(&output));
     }
 }
 

@@ -56,18 +56,31 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Opens the store in the directory that the options name as root.
+    /// Opens the store in this place, or in the directory that the options name as root.
     ///
     /// # Errors
     /// It cannot be used.
     pub(crate) fn open(
         options: StoreOptions,
+        place: Option<Arc<dyn ObjectStore>>,
         of: &ObjectOptions,
         figures: Arc<Figures>,
     ) -> Result<Self, StoreError> {
         let collector = identity::random()?;
-        let files = FileObjects::open(&options.root, options.sync, options.directory, collector)?;
-        Self::over(Arc::new(files), collector, options, of, figures)
+        let directory = || {
+            let StoreOptions {
+                root,
+                sync,
+                directory,
+                ..
+            } = &options;
+            FileObjects::open(root, *sync, *directory, collector)
+        };
+        let place = match place {
+            Some(place) => place,
+            None => Arc::new(directory()?),
+        };
+        Self::over(place, collector, options, of, figures)
     }
 
     /// Over any place for objects.

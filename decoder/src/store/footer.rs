@@ -1,8 +1,6 @@
 //! The footer of a segment that is an object: its sessions, their hosts, and when their events were.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{self, Attributes, tag};
@@ -13,9 +11,12 @@ use ringmark_format::objects::{FOOTER_MAGIC, Footer, FooterEnd, FooterSession};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::index::SegmentIndex;
+use super::object_source::{ListedObject, ObjectSource};
 
 /// Largest footer that is read, in bytes: that of a block.
 const BYTES_MAX: u64 = ringmark_format::block::CONTENT_BYTES_MAX as u64 + 128;
+/// As much is read of the end of an object at first. Few footers are longer.
+const END_BYTES: u64 = 16 << 10;
 
 /// What a segment holds of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,23 +74,23 @@ impl SegmentFooter {
         block
     }
 
-    /// Reads the footer from the end of an object. `None`: it has none, or a damaged one.
+    /// Reads the footer from the end of an object, in one short read, or two if it is long. `None`: it has
+    /// none, or a damaged one.
     ///
     /// # Errors
     /// The object cannot be read.
-    pub fn of_file(file: &File) -> io::Result<Option<Self>> {
-        let bytes = file.metadata()?.len();
-        let Some(end_at) = bytes.checked_sub(FooterEnd::BYTES as u64) else {
+    pub fn of_object(source: &dyn ObjectSource, object: &ListedObject) -> io::Result<Option<Self>> {
+        let ListedObject { name, bytes } = object;
+        let mut end = source.get(name, bytes.saturating_sub(END_BYTES)..*bytes)?;
+        let last = end.len().saturating_sub(FooterEnd::BYTES);
+        let Some(size) = block_bytes(&end[last..]).filter(|size| size <= bytes) else {
             return Ok(None);
         };
-        let mut end = [0; FooterEnd::BYTES];
-        file.read_exact_at(&mut end, end_at)?;
-        let Some(size) = block_bytes(&end).filter(|size| *size <= bytes) else {
-            return Ok(None);
-        };
-        let mut block = vec![0; size as usize];
-        file.read_exact_at(&mut block, bytes - size)?;
-        let read = Self::read(&block);
+        if size > end.len() as u64 {
+            end = source.get(name, bytes - size..*bytes)?;
+        }
+        let begin = end.len().saturating_sub(size as usize);
+        let read = Self::read(&end[begin..]);
         Ok(read.filter(|footer| footer.segment_bytes == bytes - size))
     }
 

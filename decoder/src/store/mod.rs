@@ -3,13 +3,15 @@
 //!
 //! [`segments`] finds the files by name, [`load_index`] says what a segment holds without reading
 //! it, and [`SegmentIndex::may_pass`] says whether a filter needs it. [`read`] reads whole stores, and trace files.
-//! A store of objects has other names ([`raw_object`]), and a footer in each segment ([`SegmentFooter`]).
+//! A store of objects has other names ([`raw_object`]), and a footer in each segment ([`SegmentFooter`]);
+//! it is read through an [`ObjectSource`], so that it may lie anywhere.
 
 mod files;
 mod footer;
 mod index;
 mod index_file;
 mod object_names;
+mod object_source;
 mod objects;
 mod read;
 
@@ -23,4 +25,5 @@ pub use index_file::{load_index, segment_end};
 pub use object_names::{
     OBJECTS_ID, is_object_store, is_raw, objects_below, raw_object, schema_object, schema_session,
 };
+pub use object_source::{ListedObject, ObjectSource};
 pub use read::{Opened, Unreadable, read, removed_text};

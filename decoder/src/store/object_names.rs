@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ringmark_format::Uuid;
 
@@ -125,11 +125,6 @@ pub fn objects_below(root: &Path, prefix: &str) -> io::Result<Vec<String>> {
     }
     found.sort();
     Ok(found)
-}
-
-/// The path of an object of the store at `root`.
-pub(super) fn object_path(root: &Path, name: &str) -> PathBuf {
-    root.join(name)
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 //! chosen, after the schema that those need.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
 
 use super::files::directory_name;
 use super::footer::{FooterEntry, SegmentFooter};
-use super::object_names::{RAW, SCHEMA, is_raw, object_path, objects_below, schema_session};
+use super::object_names::{RAW, SCHEMA, is_raw, schema_session};
+use super::object_source::{ListedObject, ObjectSource};
 use crate::events::filter::Filter;
 use crate::trace_file::choice::SessionChoice;
 
@@ -19,7 +18,7 @@ pub(super) type Owners = HashMap<Uuid, Vec<u8>>;
 
 /// An object, and what to do with it.
 pub(super) struct Object {
-    pub(super) path: PathBuf,
+    pub(super) name: String,
     /// The proved hosts of its sessions, as far as it says them.
     pub(super) owners: Owners,
     pub(super) step: Step,
@@ -38,25 +37,24 @@ pub(super) enum Step {
     PassOver,
 }
 
-/// The objects of the store at `root`, in the order in which they are read.
+/// The objects of a store, in the order in which they are read.
 ///
 /// # Errors
-/// A directory cannot be read.
+/// They cannot be listed.
 pub(super) fn objects(
-    root: &Path,
+    source: &dyn ObjectSource,
     filter: &Filter,
     choice: &SessionChoice,
 ) -> io::Result<Vec<Object>> {
-    let names = objects_below(root, RAW)?
-        .into_iter()
-        .filter(|name| is_raw(name));
-    let segments = names.map(|name| segment(root, &name, filter, choice));
+    let raw = source.list(RAW)?.into_iter();
+    let raw = raw.filter(|object| is_raw(&object.name));
+    let segments = raw.map(|object| segment(source, object, filter, choice));
     let segments: Vec<_> = segments.collect();
     let needed = Needed::by(&segments);
     let mut all = Vec::new();
-    for name in objects_below(root, SCHEMA)? {
+    for ListedObject { name, .. } in source.list(SCHEMA)? {
         if let Some(session) = schema_session(&name) {
-            all.extend(needed.schema(root, &name, session));
+            all.extend(needed.schema(name, session));
         }
     }
     all.extend(segments);
@@ -64,14 +62,18 @@ pub(super) fn objects(
 }
 
 /// A segment. One without a footer, or with a damaged one, is read as far as it goes.
-fn segment(root: &Path, name: &str, filter: &Filter, choice: &SessionChoice) -> Object {
-    let path = object_path(root, name);
-    let read = File::open(&path).and_then(|file| SegmentFooter::of_file(&file));
+fn segment(
+    source: &dyn ObjectSource,
+    object: ListedObject,
+    filter: &Filter,
+    choice: &SessionChoice,
+) -> Object {
+    let read = SegmentFooter::of_object(source, &object);
     let footer = read.ok().flatten();
     let sessions = footer.iter().flat_map(|footer| &footer.sessions);
     let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
     Object {
-        path,
+        name: object.name,
         owners: owners.collect(),
         step: footer.map_or(Step::Read, |footer| step(footer, filter, choice)),
     }
@@ -119,13 +121,13 @@ impl<'a> Needed<'a> {
     }
 
     /// Schema of this name and session; `None`: no segment needs it.
-    fn schema(&self, root: &Path, name: &str, session: Uuid) -> Option<Object> {
-        let directory = name.split('/').nth(1)?;
+    fn schema(&self, name: String, session: Uuid) -> Option<Object> {
+        let directory = name.split('/').nth(1)?.to_owned();
         let is_its = |host: &&&[u8]| directory_name(&String::from_utf8_lossy(host)) == directory;
         let hosts = self.hosts.get(&session);
         let host = hosts.and_then(|hosts| hosts.iter().find(is_its));
         (host.is_some() || self.is_unsure).then(|| Object {
-            path: object_path(root, name),
+            name,
             owners: host.iter().map(|host| (session, host.to_vec())).collect(),
             step: Step::Read,
         })
@@ -135,6 +137,7 @@ impl<'a> Needed<'a> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::{Path, PathBuf};
     use std::time::{Duration, Instant};
 
     use ringmark_format::block::{PageState, kind};

@@ -11,6 +11,7 @@ use ringmark_format::Uuid;
 use super::files::{ID_FILE, SegmentName, dumps_below, host, parse_stored, service_directory};
 use super::index_file::load_index;
 use super::object_names::is_object_store;
+use super::object_source::{DirectorySource, ObjectSource};
 use super::objects::{Object, Step, objects};
 use crate::blocks::damage::{Damage, Fault};
 use crate::events::filter::Filter;
@@ -28,15 +29,8 @@ pub enum Opened {
     Stream(String, Box<dyn io::Read>),
     /// A file, which pages are read from again when they are needed.
     File(PathBuf, fs::File),
-}
-
-impl Opened {
-    fn read_into(self, builder: &mut DumpBuilder) -> Result<(), Damage> {
-        match self {
-            Self::Stream(name, input) => builder.read(&name, input),
-            Self::File(path, file) => builder.read_file(&path, file),
-        }
-    }
+    /// A store of objects that is no directory.
+    Objects(Box<dyn ObjectSource>),
 }
 
 /// Reads trace files, and the segments of stores, together: those whose names, directories and indexes
@@ -83,16 +77,24 @@ pub fn read<E: From<Unreadable>>(
             continue;
         }
         let input = match is_segment {
-            true => match all.open(path) {
-                Some(opened) => {
+            true => match all.opened(path, fs::File::open(path)) {
+                Some(file) => {
                     all.oldest.there(named);
-                    opened
+                    Opened::File(path.clone(), file)
                 }
                 None => continue,
             },
             false => open(path)?,
         };
-        if let Err(damage) = input.read_into(&mut builder) {
+        let done = match input {
+            Opened::Stream(name, input) => builder.read(&name, input),
+            Opened::File(path, file) => builder.read_file(&path, file),
+            Opened::Objects(source) => {
+                all.read_objects(&*source, path, &mut builder, (filter, choice))?;
+                continue;
+            }
+        };
+        if let Err(damage) = done {
             if !is_segment {
                 return Err(Unreadable(damage.to_string()).into());
             }
@@ -147,11 +149,11 @@ struct Segments {
 }
 
 impl Segments {
-    /// Opens a segment; `None` if that fails.
-    fn open(&mut self, path: &Path) -> Option<Opened> {
+    /// A segment that was opened; `None` if that failed.
+    fn opened(&mut self, path: &Path, opened: io::Result<fs::File>) -> Option<fs::File> {
         let name = path.display().to_string();
-        match fs::File::open(path) {
-            Ok(file) => return Some(Opened::File(path.to_owned(), file)),
+        match opened {
+            Ok(file) => return Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.removed += 1,
             Err(error) => {
                 let damage = Damage {
@@ -177,7 +179,7 @@ impl Segments {
     ) -> Result<Vec<PathBuf>, Unreadable> {
         let (stores, others) = apart(files);
         for store in stores {
-            self.read_objects(store, builder, wanted)?;
+            self.read_objects(&DirectorySource::new(store), store, builder, wanted)?;
         }
         Ok(others)
     }
@@ -189,18 +191,19 @@ impl Segments {
     /// as its blocks are valid, and the rest of the store all the same.
     fn read_objects(
         &mut self,
+        source: &dyn ObjectSource,
         root: &Path,
         builder: &mut DumpBuilder,
         (filter, choice): (&Filter, &SessionChoice),
     ) -> Result<(), Unreadable> {
         let unreadable = |what: &str| Unreadable(format!("{}: {what}", root.display()));
-        let found = objects(root, filter, choice);
+        let found = objects(source, filter, choice);
         let found = found.map_err(|error| unreadable(&error.to_string()))?;
         if found.is_empty() {
             let what = "is a store of objects in which nothing is yet, expected one with segments";
             return Err(unreadable(what));
         }
-        for Object { path, owners, step } in found {
+        for Object { name, owners, step } in found {
             builder.own(owners);
             match step {
                 Step::PassOver => self.passed_over = true,
@@ -212,8 +215,9 @@ impl Segments {
                     }
                 }
                 Step::Read => {
-                    if let Some(opened) = self.open(&path)
-                        && let Err(damage) = opened.read_into(builder)
+                    let path = source.path(&name);
+                    if let Some(file) = self.opened(&path, source.open(&name))
+                        && let Err(damage) = builder.read_file(&path, file)
                     {
                         self.refused = Some(damage.to_string());
                     }

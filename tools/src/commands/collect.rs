@@ -5,11 +5,13 @@ mod log;
 mod option_source;
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
 use ringmark_collector::Collector;
+use ringmark_collector::store::objects::ObjectStore;
 
 pub(crate) use self::args::Args;
 use self::log::{Log, Report};
@@ -41,6 +43,7 @@ impl Args {
             note("the options are valid");
             return Ok(Exit::FINE);
         }
+        let place = args.place()?;
         descriptors::take_all();
         // A terminal that goes away ends what was started there without a file.
         let signals = match args.config.is_none() && io::stdin().is_terminal() {
@@ -54,18 +57,23 @@ impl Args {
             .enable_all()
             .build()
             .context("starting the runtime")?;
-        let served = runtime.block_on(serve(args, signals, &source));
+        let served = runtime.block_on(serve(args, place, signals, &source));
         // A call to a disk that hangs is not waited for: what it writes was not acknowledged.
         runtime.shutdown_timeout(DISK_WITHIN);
         served.map(|()| Exit::FINE)
     }
 }
 
-async fn serve(args: Args, signals: Signals, source: &OptionSource) -> anyhow::Result<()> {
+async fn serve(
+    args: Args,
+    place: Option<Arc<dyn ObjectStore>>,
+    signals: Signals,
+    source: &OptionSource,
+) -> anyhow::Result<()> {
     let options = args.collector_options()?;
     let report = Report::new(&args)?;
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
-    let collector = Collector::start(options, notices)
+    let collector = Collector::start_in(place, options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut log = Log::start(args.log)?;

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::Dump;
 use ringmark_export::{Counts, Format, Plan, Written};
 
+use crate::extension;
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
 use crate::output::file::{Former, is_standard, replace, tell_set_aside};
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, size};
-use crate::output::{Exit, Failure, endings, fleet, note};
+use crate::output::{Exit, Failure, endings, note};
 
 /// The format of an export, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -128,7 +129,7 @@ impl Args {
                     .check_rows(&self.input, "export --format parquet")?;
                 let (path, _) = self.output();
                 let named = self.output.is_none().then_some(path);
-                return Err(fleet::go_on("--format parquet", named.as_deref()).into());
+                return extension::write("--format parquet", named.as_deref());
             }
         };
         let (dump, is_running) = self.exported.read(&self.input)?;

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use ringmark_decoder::{ArgColumn, Chosen, Column, CsvWriter, Dump, Group, Groups, RowsEnd};
 
 use super::export::exit_of;
+use crate::extension;
 use crate::input::exported::ChosenOptions;
 use crate::input::trace_files::Input;
 use crate::output::file::{Former, is_standard, replace};
 use crate::output::units::{count, counted};
-use crate::output::{Exit, Sink, endings, fleet, note};
+use crate::output::{Exit, Sink, endings, note};
 
 /// Bytes of lines that are gathered before they are written.
 const LINES_BYTES: usize = 60 << 10;
@@ -185,7 +186,7 @@ impl Scanned {
         self.chosen.check_rows(&self.input, &wanted)?;
         let named = self.output.is_none();
         let named = named.then(|| self.input.named_after(format));
-        Err(fleet::go_on(&wanted, named.as_deref()).into())
+        extension::write(&wanted, named.as_deref())
     }
 
     fn run(

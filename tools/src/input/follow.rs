@@ -12,6 +12,7 @@ use ringmark_decoder::{Follower, Output, Why};
 use ringmark_format::block_at::{self, Blocks};
 
 use super::{rings, trace_files};
+use crate::extension::store_url;
 use crate::output::event_lines::Printer;
 use crate::output::file::is_standard;
 use crate::output::{Exit, Failure, Sink, note};
@@ -67,6 +68,10 @@ pub(crate) fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<Exi
             "--follow: standard input cannot be followed, expected FILE or -p PID",
         )
         .into());
+    }
+    if let Some(url) = store_url(path) {
+        let text = format!("--follow: {url} is a store, expected FILE or -p PID");
+        return Err(Failure::usage(text).into());
     }
     let signals = Signals::watch()?;
     let name = path.display().to_string();

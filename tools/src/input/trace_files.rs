@@ -9,6 +9,7 @@ use ringmark_decoder::store::{self, Opened};
 use ringmark_decoder::{Dump, DumpBuilder, Filter, SessionChoice};
 
 use super::notices;
+use crate::extension::{self, store_url};
 use crate::options::sessions::SessionOptions;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::size;
@@ -178,6 +179,10 @@ fn put_together(
     filter: &Filter,
     choice: &SessionChoice,
 ) -> anyhow::Result<Dump> {
+    // Before anything is read that can be read once only.
+    if let Some(url) = files.iter().find_map(|path| store_url(path)) {
+        let _ = extension::required(url)?;
+    }
     Ok(store::read(builder, files, (filter, choice), open)?)
 }
 
@@ -199,6 +204,11 @@ pub(crate) fn cut_off(files: &[PathBuf]) -> anyhow::Result<u64> {
 /// # Errors
 /// It is not there, or nothing that can be read as a trace file.
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
+    if let Some(url) = store_url(path) {
+        let source = extension::required(url)?.source(url);
+        let source = source.map_err(|error| Failure::unreadable(format!("{url}: {error}")))?;
+        return Ok(Opened::Objects(source));
+    }
     if is_standard(path) {
         if io::stdin().is_terminal() {
             let text = "standard input is a terminal, expected a trace file";

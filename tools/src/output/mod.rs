@@ -5,7 +5,6 @@ pub(crate) mod endings;
 pub(crate) mod event_lines;
 mod failure;
 pub(crate) mod file;
-pub(crate) mod fleet;
 pub(crate) mod json;
 mod json_v1;
 pub(crate) mod last_words;

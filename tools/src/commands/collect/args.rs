@@ -1,14 +1,17 @@
 //! The options of `collect`, as the command line has them and as the collector takes them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use ringmark_collector::store::object_sessions::ObjectOptions;
+use ringmark_collector::store::objects::ObjectStore;
 use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
 use ringmark_reader::stream::Address;
 
+use crate::extension::{self, store_url};
 use crate::options::credentials::CredentialOptions;
 use crate::output::Failure;
 use crate::output::json::NewJsonOption;
@@ -53,7 +56,8 @@ pub(crate) struct Args {
     /// Directory of the store: a store, or an empty directory
     #[arg(long, value_name = "DIR", required_unless_present_any = ["config", "objects"])]
     pub(super) store: Option<PathBuf>,
-    /// Store objects below file:///DIR instead, which other collectors may do at the same time
+    /// Store objects below file:///DIR or s3://BUCKET/PREFIX instead, which other collectors may do at
+    /// the same time
     #[arg(long, value_name = "URL", conflicts_with = "store", value_parser = parse_objects)]
     pub(super) objects: Option<PathBuf>,
     /// With --objects: put what came when the first of it is this old, and acknowledge it then
@@ -148,12 +152,15 @@ impl From<When> for SyncMode {
     }
 }
 
-/// The directory of `file:///DIR`.
+/// The directory of `file:///DIR`, or an address that needs an extension as it is.
 pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
+    if store_url(Path::new(text)).is_some() {
+        return Ok(PathBuf::from(text));
+    }
     let path = text
         .strip_prefix("file://")
         .filter(|path| path.starts_with('/'));
-    let wrong = || format!("found {text:?}, expected file:///DIR");
+    let wrong = || format!("found {text:?}, expected file:///DIR or s3://BUCKET/PREFIX");
     path.map(PathBuf::from).ok_or_else(wrong)
 }
 
@@ -172,6 +179,19 @@ pub(super) fn parse_min_free(text: &str) -> Result<MinFree, String> {
 }
 
 impl Args {
+    /// Where objects are, if that is no directory.
+    ///
+    /// # Errors
+    /// It needs a command that is not there, or cannot be used.
+    pub(super) fn place(&self) -> Result<Option<Arc<dyn ObjectStore>>, Failure> {
+        let Some(url) = self.objects.as_deref().and_then(store_url) else {
+            return Ok(None);
+        };
+        let place = extension::required(url)?.place(url);
+        let place = place.map_err(|error| Failure::usage(format!("{url}: {error}")))?;
+        Ok(Some(place))
+    }
+
     /// The directory of the store, or of the objects.
     pub(super) fn store(&self) -> Result<&PathBuf, Failure> {
         let missing = || {

@@ -1,0 +1,204 @@
+//! A bad way to an S3 server: which request to put an object meets which fault is a function of a seed and of
+//! how many there were.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use super::random::Random;
+
+/// How long a stalled request waits: longer than the client does.
+const STALL: Duration = Duration::from_millis(1500);
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// 503, and the server hears nothing of it.
+    Busy,
+    /// 500, although the object is there.
+    FailedAfter,
+    /// The connection ends in the middle of the body.
+    CutBody,
+    /// The object is there, and the connection ends without an answer.
+    CutAnswer,
+    /// Nothing happens for longer than the client waits; then the object is put all the same.
+    Stall,
+}
+
+impl Fault {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Busy,
+        Self::FailedAfter,
+        Self::CutBody,
+        Self::CutAnswer,
+        Self::Stall,
+    ];
+}
+
+/// What happened so far, and what is to happen.
+#[derive(Default)]
+struct Plan {
+    next: VecDeque<Option<Fault>>,
+    done: BTreeMap<Fault, usize>,
+    /// Requests by method, and bytes of their answers.
+    asked: BTreeMap<String, (u64, u64)>,
+}
+
+/// The proxy. It serves until the process ends.
+pub(crate) struct FaultProxy {
+    address: String,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl FaultProxy {
+    /// Passes on to `to`. Each fault happens `each` times, and as many requests in between pass as they are.
+    pub(crate) fn start(to: &str, each: usize, random: &mut Random) -> Self {
+        let faults = Fault::ALL.into_iter().map(Some);
+        let mut next: Vec<_> = faults.flat_map(|fault| vec![fault; each]).collect();
+        next.extend(vec![None; next.len()]);
+        for at in (1..next.len()).rev() {
+            next.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        let plan = Plan {
+            next: next.into(),
+            ..Plan::default()
+        };
+        let plan = Arc::new(Mutex::new(plan));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (to, shared) = (to.to_owned(), plan.clone());
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (to, plan) = (to.clone(), shared.clone());
+                thread::spawn(move || pass(&client, &to, &plan));
+            }
+        });
+        Self { address, plan }
+    }
+
+    /// Its `HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Whether all faults have happened.
+    pub(crate) fn is_done(&self) -> bool {
+        lock(&self.plan).next.is_empty()
+    }
+
+    /// How often each fault happened.
+    pub(crate) fn faults(&self) -> BTreeMap<Fault, usize> {
+        lock(&self.plan).done.clone()
+    }
+
+    /// Requests of a method so far, and bytes of the answers.
+    pub(crate) fn asked(&self, method: &str) -> (u64, u64) {
+        let plan = lock(&self.plan);
+        plan.asked.get(method).copied().unwrap_or_default()
+    }
+}
+
+fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes one request on, and its answer back.
+fn pass(mut client: &TcpStream, to: &str, plan: &Mutex<Plan>) {
+    let Ok((head, body)) = request(client) else {
+        return;
+    };
+    let method = head.split(' ').next().unwrap_or_default().to_owned();
+    // What is created once is not put again.
+    let is_put = method == "PUT" && !head.to_lowercase().contains("if-none-match");
+    let fault = match is_put {
+        true => lock(plan).next.pop_front().flatten(),
+        false => None,
+    };
+    if let Some(fault) = fault {
+        *lock(plan).done.entry(fault).or_default() += 1;
+    }
+    let status =
+        |text| format!("HTTP/1.1 {text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let answer = match fault {
+        Some(Fault::Busy) => status("503 Slow Down").into_bytes(),
+        Some(Fault::CutBody) => {
+            let _ = cut(&head, &body, to);
+            Vec::new()
+        }
+        Some(Fault::FailedAfter) => {
+            let _ = asked(&head, &body, to);
+            status("500 Internal Server Error").into_bytes()
+        }
+        Some(Fault::CutAnswer) => {
+            let _ = asked(&head, &body, to);
+            Vec::new()
+        }
+        Some(Fault::Stall) => {
+            sleep(STALL);
+            asked(&head, &body, to).unwrap_or_default()
+        }
+        None => asked(&head, &body, to).unwrap_or_default(),
+    };
+    let mut plan = lock(plan);
+    let (requests, bytes) = plan.asked.entry(method).or_default();
+    *requests += 1;
+    *bytes += answer.len() as u64;
+    drop(plan);
+    let _ = client.write_all(&answer);
+    let _ = client.shutdown(Shutdown::Both);
+}
+
+/// The head of a request, which asks that the connection be closed, and its body.
+fn request(mut from: &TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 16 << 10]);
+    let end = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end;
+        }
+        match from.read(&mut piece)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => bytes.extend_from_slice(&piece[..read]),
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut body = bytes.split_off(end + 4);
+    let length = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    };
+    let length = head.lines().find_map(length).unwrap_or(0);
+    while body.len() < length {
+        match from.read(&mut piece)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => body.extend_from_slice(&piece[..read]),
+        }
+    }
+    let kept = head
+        .lines()
+        .filter(|line| !line.to_lowercase().starts_with("connection:"));
+    let head = kept.collect::<Vec<_>>().join("\r\n");
+    Ok((format!("{head}\r\nConnection: close\r\n\r\n"), body))
+}
+
+/// The answer of the server.
+fn asked(head: &str, body: &[u8], to: &str) -> io::Result<Vec<u8>> {
+    let mut server = TcpStream::connect(to)?;
+    server.write_all(head.as_bytes())?;
+    server.write_all(body)?;
+    let mut answer = Vec::new();
+    let _ = server.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// Sends half of a request.
+fn cut(head: &str, body: &[u8], to: &str) -> io::Result<()> {
+    let mut server = TcpStream::connect(to)?;
+    server.write_all(head.as_bytes())?;
+    server.write_all(&body[..body.len() / 2])?;
+    server.shutdown(Shutdown::Both)
+}

@@ -1,0 +1,115 @@
+//! A server that speaks S3, for tests: the Python package `moto`. `./test tools` installs it.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+/// How long the server may take to start.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Serves until its standard input ends, so that it does not outlive a test that is killed.
+const SERVE: &str = "\
+import os, sys, threading
+def end():
+    sys.stdin.read()
+    os._exit(0)
+threading.Thread(target=end, daemon=True).start()
+from moto.server import main
+main(['-H', '127.0.0.1', '-p', sys.argv[1]])
+";
+
+/// The server, with a bucket named `bucket`.
+pub(crate) struct Moto {
+    server: Child,
+    port: u16,
+}
+
+impl Moto {
+    /// Starts it. `None`: it is not installed, and this test is named among those that were left out.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub(crate) fn start() -> Option<Self> {
+        let mut probe = Command::new("python3");
+        let probe = probe.args(["-c", "import moto.server"]);
+        let probe = probe.stderr(Stdio::null()).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            let thread = thread::current();
+            left_out(thread.name().unwrap_or("a test"));
+            return None;
+        }
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let server = Command::new("python3")
+            .args(["-c", SERVE, &port.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("python3");
+        let moto = Self { server, port };
+        let begun = Instant::now();
+        while TcpStream::connect(moto.address()).is_err() {
+            assert!(begun.elapsed() < WITHIN, "moto does not listen");
+            sleep(Duration::from_millis(50));
+        }
+        let made = moto.ask("PUT", "/bucket");
+        assert!(made.starts_with("HTTP/1.1 200"), "{made}");
+        Some(moto)
+    }
+
+    /// Its `HOST:PORT`.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// What it answers to a request without a body.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> String {
+        let mut asking = TcpStream::connect(self.address()).expect("a connection");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            self.address()
+        );
+        asking.write_all(request.as_bytes()).expect("a request");
+        let mut answer = Vec::new();
+        let _ = asking.read_to_end(&mut answer).expect("an answer");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// The settings of a client of a server at `HOST:PORT`.
+pub(crate) fn settings(address: &str) -> [(&'static str, String); 6] {
+    [
+        ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ENDPOINT_URL", format!("http://{address}")),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_TIMEOUT", "1s".to_owned()),
+    ]
+}
+
+fn left_out(test: &str) {
+    let line = format!("{test}: needs the Python package moto[server]");
+    eprintln!("skipped: {line}");
+    let Some(path) = std::env::var_os("RINGMARK_SKIP_LOG") else {
+        return;
+    };
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    if let Ok(mut file) = file {
+        let _ = writeln!(file, "{line}");
+    }
+}

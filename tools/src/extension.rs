@@ -1,0 +1,105 @@
+//! What needs many other crates, and so another binary: formats with Arrow, and stores of objects that are
+//! no directories. `ringmark-fleet` has it; `ringmark` goes on as that command, found as git finds its own.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use ringmark_collector::store::objects::ObjectStore;
+use ringmark_decoder::store::ObjectSource;
+
+use crate::output::{Exit, Failure};
+
+/// The command that has an extension.
+const NAME: &str = "ringmark-fleet";
+/// The schemes of addresses of stores that need it.
+const SCHEMES: [&str; 1] = ["s3://"];
+
+/// The extension of this binary.
+static INSTALLED: OnceLock<Box<dyn Extension>> = OnceLock::new();
+
+/// What a binary can do beyond the command `ringmark`.
+pub trait Extension: Send + Sync {
+    /// Runs a command line, given without the name of the program, whose output needs it; returns an exit code.
+    fn run(&self, words: Vec<OsString>) -> u8;
+
+    /// The store at an address such as `s3://BUCKET/PREFIX`, for a reader.
+    ///
+    /// # Errors
+    /// The address is wrong, or settings are.
+    fn source(&self, url: &str) -> io::Result<Box<dyn ObjectSource>>;
+
+    /// The same for a collector.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>>;
+}
+
+/// Makes the extension that of this binary.
+pub(crate) fn install(extension: Option<Box<dyn Extension>>) {
+    if let Some(extension) = extension {
+        let _ = INSTALLED.set(extension);
+    }
+}
+
+/// The address of a store that needs the extension; `None`: it is a path.
+pub(crate) fn store_url(path: &Path) -> Option<&str> {
+    let text = path.to_str()?;
+    let is_one = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
+    is_one.then_some(text)
+}
+
+/// The extension. Where this binary has none, goes on as `ringmark-fleet` with the same command line.
+///
+/// # Errors
+/// There is no `ringmark-fleet`. `wanted` is what needs it.
+pub(crate) fn required(wanted: &str) -> Result<&'static dyn Extension, Failure> {
+    match INSTALLED.get() {
+        Some(extension) => Ok(&**extension),
+        None => Err(go_on(wanted, words())),
+    }
+}
+
+/// Has the extension write the output. `wanted` is what needs it; `named`: the file to write, if the
+/// command line names none. One that is there is set aside when the new one is whole.
+///
+/// # Errors
+/// As [`required`].
+pub(crate) fn write(wanted: &str, named: Option<&Path>) -> anyhow::Result<Exit> {
+    let mut words = words();
+    if let Some(path) = named {
+        // After `--` there are files alone.
+        let end = words.iter().position(|word| word == "--");
+        let added = ["-o".into(), path.into(), "--set-aside".into()];
+        let _ = words.splice(end.map_or(words.len()..words.len(), |end| end..end), added);
+    }
+    match INSTALLED.get() {
+        Some(extension) => Ok(Exit(extension.run(words))),
+        None => Err(go_on(wanted, words).into()),
+    }
+}
+
+fn words() -> Vec<OsString> {
+    env::args_os().skip(1).collect()
+}
+
+/// Goes on as `ringmark-fleet`: the one next to this program, or else that on `PATH`. Returns only if there
+/// is none.
+fn go_on(wanted: &str, words: Vec<OsString>) -> Failure {
+    let beside = env::current_exe().map(|exe| exe.with_file_name(NAME));
+    let beside = beside.ok().filter(|path| path.is_file());
+    let program = beside.unwrap_or_else(|| PathBuf::from(NAME));
+    let error = Command::new(&program).args(words).exec();
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::usage(format!(
+            "{wanted} needs {NAME}, found neither next to ringmark nor on PATH; in the repository \
+             'cargo install --locked --path fleet' installs it"
+        )),
+        _ => Failure::no_target(format!("{}: {error}", program.display())),
+    }
+}
