@@ -255,3 +255,35 @@ fn collectors_of_one_bucket_are_killed_in_turn() {
     assert!(way.connections() > 2, "no kill met the streamer");
     all_once(&scene, emitted);
 }
+
+/// Bytes that readers of the store get, and their requests, by `words`.
+fn read_by(scene: &mut Scene, moto: &Moto, words: &[&str]) -> (u64, u64) {
+    let counting = FaultProxy::start(&moto.address(), 0, &mut Random::from_seed(1));
+    scene.endpoint = counting.address().to_owned();
+    let _ = scene.printed(words);
+    counting.asked("GET")
+}
+
+#[test]
+fn a_reader_gets_what_is_chosen_and_little_else() {
+    let Some(moto) = Moto::start() else { return };
+    let mut scene = Scene::new("ranges", &moto.address());
+    let collector = scene.collect("socket");
+    let (mut numbers, streamer) = scene.stream("socket");
+    numbers.emit_for(Duration::from_secs(2));
+    let _ = finish(numbers, streamer);
+    end(collector);
+    let segments = moto.ask("GET", "/bucket?list-type=2&prefix=of/tests/raw");
+    let segments = segments.matches("<Key>").count() as u64;
+    assert!(segments > 20, "{segments}");
+    let (requests, bytes) = read_by(&mut scene, &moto, &["verify"]);
+    println!("{segments} segments: {requests} requests, {bytes} bytes");
+    // Two lists, the schema, and of each segment its footer and all of it.
+    assert!(requests <= 3 + 2 * segments, "{requests} of {segments}");
+    let (few, less) = read_by(&mut scene, &moto, &["scan", "--host", "none"]);
+    println!("another host: {few} requests, {less} bytes");
+    assert!(few <= 2 + segments && less < bytes, "{few}: {less}");
+    let (few, less) = read_by(&mut scene, &moto, &["scan", "--to", "2000-01-01T00:00:00Z"]);
+    println!("another time: {few} requests, {less} bytes");
+    assert!(few <= 2 + segments && less < bytes, "{few}: {less}");
+}

@@ -86,21 +86,7 @@ pub fn read<E: From<Unreadable>>(
             },
             false => open(path)?,
         };
-        let done = match input {
-            Opened::Stream(name, input) => builder.read(&name, input),
-            Opened::File(path, file) => builder.read_file(&path, file),
-            Opened::Objects(source) => {
-                all.read_objects(&*source, path, &mut builder, (filter, choice))?;
-                continue;
-            }
-        };
-        if let Err(damage) = done {
-            if !is_segment {
-                return Err(Unreadable(damage.to_string()).into());
-            }
-            // The rest of a store is shown, and this is told as damage.
-            all.refused = Some(damage.to_string());
-        }
+        all.read(input, file, &mut builder, (filter, choice))?;
     }
     all.oldest.shorten(&mut builder);
     Ok(all.finish(builder.finish())?)
@@ -168,6 +154,32 @@ impl Segments {
             }
         }
         None
+    }
+
+    /// Reads what was opened.
+    fn read(
+        &mut self,
+        opened: Opened,
+        file: &File,
+        builder: &mut DumpBuilder,
+        wanted: (&Filter, &SessionChoice),
+    ) -> Result<(), Unreadable> {
+        let done = match opened {
+            Opened::Stream(name, input) => builder.read(&name, input),
+            Opened::File(path, file) => builder.read_file(&path, file),
+            Opened::Objects(source) => {
+                return self.read_objects(&*source, &file.path, builder, wanted);
+            }
+        };
+        match done {
+            Err(damage) if !file.is_segment => Err(Unreadable(damage.to_string())),
+            // The rest of a store is shown, and this is told as damage.
+            Err(damage) => {
+                self.refused = Some(damage.to_string());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Reads the stores of objects among the files; returns the others.

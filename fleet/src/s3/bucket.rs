@@ -127,7 +127,7 @@ fn parse(url: &str) -> io::Result<(String, Path)> {
     let rest = url.strip_prefix("s3://").ok_or_else(expected)?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = Path::parse(prefix).map_err(|_| expected())?;
-    match bucket.is_empty() {
+    match bucket.is_empty() || rest.contains("//") {
         true => Err(expected()),
         false => Ok((bucket.to_owned(), prefix)),
     }

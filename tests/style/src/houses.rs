@@ -273,6 +273,7 @@ pub const FLOORS: &[House<'_>] = &[
         &[
             "variables",
             "output",
+            "extension",
             "options",
             "tracing",
             "viewer",
