@@ -1,16 +1,14 @@
 //! A connection to a bucket.
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use object_store::ClientConfigKey::{ConnectTimeout, Timeout};
 use object_store::RetryConfig;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use tokio::runtime::{Builder, Runtime};
-
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Longest time that a request may take, body included, unless `AWS_TIMEOUT` says another.
 const REQUEST_WITHIN: &str = "60s";
@@ -37,7 +35,17 @@ impl Bucket {
     /// # Errors
     /// The address is wrong, or settings in the environment are.
     pub(crate) fn open(url: &str) -> io::Result<Self> {
+        Self::with(from_environment(), url)
+    }
+
+    /// The same with these settings.
+    pub(super) fn with(builder: AmazonS3Builder, url: &str) -> io::Result<Self> {
         let (bucket, root) = parse(url)?;
+        let builder = builder.with_bucket_name(bucket).with_retry(RetryConfig {
+            max_retries: AGAIN,
+            retry_timeout: AGAIN_WITHIN,
+            ..RetryConfig::default()
+        });
         // Several libraries here want a provider of cryptography, and none says which.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = Builder::new_multi_thread()
@@ -48,7 +56,7 @@ impl Bucket {
         let store = {
             // DNS and others look for a runtime.
             let _inside = runtime.enter();
-            builder(&bucket).build()?
+            builder.build()?
         };
         Ok(Self {
             store: Arc::new(store),
@@ -102,14 +110,9 @@ impl Drop for Bucket {
     }
 }
 
-fn builder(bucket: &str) -> AmazonS3Builder {
-    let mut builder = AmazonS3Builder::from_env()
-        .with_bucket_name(bucket)
-        .with_retry(RetryConfig {
-            max_retries: AGAIN,
-            retry_timeout: AGAIN_WITHIN,
-            ..RetryConfig::default()
-        });
+/// Settings in variables of the environment, which other tools for S3 read, too.
+fn from_environment() -> AmazonS3Builder {
+    let mut builder = AmazonS3Builder::from_env();
     for (key, variable, value) in [
         (Timeout, "AWS_TIMEOUT", REQUEST_WITHIN),
         (ConnectTimeout, "AWS_CONNECT_TIMEOUT", CONNECT_WITHIN),

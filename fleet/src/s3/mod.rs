@@ -6,5 +6,7 @@
 mod bucket;
 mod place;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use bucket::Bucket;
