@@ -55,14 +55,19 @@ pub(crate) struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Passes on to `to`. Each fault happens `each` times, and as many requests in between pass as they are.
+    /// Passes on to `to`. Each fault happens `each` times: half of them in a row, so that the client gives up,
+    /// the others anywhere among as many requests that pass.
     pub(crate) fn start(to: &str, each: usize, random: &mut Random) -> Self {
-        let faults = Fault::ALL.into_iter().map(Some);
-        let mut next: Vec<_> = faults.flat_map(|fault| vec![fault; each]).collect();
+        let single = |fault| vec![Some(fault); each - each / 2];
+        let mut next: Vec<_> = Fault::ALL.into_iter().flat_map(single).collect();
         next.extend(vec![None; next.len()]);
-        for at in (1..next.len()).rev() {
-            next.swap(at, random.below(at as u64 + 1) as usize);
-        }
+        shuffle(&mut next, random);
+        let mut rows = Fault::ALL;
+        shuffle(&mut rows, random);
+        next.extend(
+            rows.into_iter()
+                .flat_map(|fault| vec![Some(fault); each / 2]),
+        );
         let plan = Plan {
             next: next.into(),
             ..Plan::default()
@@ -99,6 +104,12 @@ impl FaultProxy {
     pub(crate) fn asked(&self, method: &str) -> (u64, u64) {
         let plan = lock(&self.plan);
         plan.asked.get(method).copied().unwrap_or_default()
+    }
+}
+
+fn shuffle<T>(all: &mut [T], random: &mut Random) {
+    for at in (1..all.len()).rev() {
+        all.swap(at, random.below(at as u64 + 1) as usize);
     }
 }
 
