@@ -33,7 +33,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 /// Each fault happens as often.
 const EACH: usize = 10;
 /// Kills of collectors.
-const KILLS: usize = 9;
+const KILLS: usize = 10;
 
 /// A directory of its own, and what was started there: removed and killed at the end.
 struct Scene {
@@ -236,7 +236,8 @@ fn no_fault_on_the_way_loses_or_repeats_an_event() {
 #[test]
 fn collectors_of_one_bucket_are_killed_in_turn() {
     let Some(moto) = Moto::start() else { return };
-    let mut scene = Scene::new("killed", &moto.address());
+    let holding = FaultProxy::holding(&moto.address());
+    let mut scene = Scene::new("killed", holding.address());
     let sockets = ["first", "second"];
     let mut collectors = sockets.map(|socket| scene.collect(socket));
     let to = sockets.map(|socket| scene.path(socket));
@@ -244,15 +245,26 @@ fn collectors_of_one_bucket_are_killed_in_turn() {
     let (mut numbers, streamer) = scene.stream("way");
     let mut random = Random::seeded();
     for kill in 0..KILLS {
-        numbers.emit_for(Duration::from_millis(60 + random.below(200)));
-        collectors[kill % 2].kill().unwrap();
-        let _ = collectors[kill % 2].wait().unwrap();
-        collectors[kill % 2] = scene.collect(sockets[kill % 2]);
+        numbers.emit_for(Duration::from_millis(300 + random.below(300)));
+        // Its object is not there in one case, and in the other it is, but not acknowledged.
+        let held = [Fault::HeldBefore, Fault::HeldAfter][kill % 2];
+        wait("an object that is put", || {
+            numbers.emit_for(Duration::from_millis(5));
+            holding.holds(held).then_some(())
+        });
+        let putting = (way.connections() as usize - 1) % 2;
+        collectors[putting].kill().unwrap();
+        let _ = collectors[putting].wait().unwrap();
+        collectors[putting] = scene.collect(sockets[putting]);
     }
     let emitted = finish(numbers, streamer);
     collectors.into_iter().for_each(end);
     println!("{emitted} numbers, {} connections", way.connections());
-    assert!(way.connections() > 2, "no kill met the streamer");
+    assert!(
+        way.connections() as usize > KILLS,
+        "a kill did not meet the streamer"
+    );
+    scene.endpoint = moto.address();
     all_once(&scene, emitted);
 }
 

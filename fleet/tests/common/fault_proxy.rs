@@ -12,6 +12,8 @@ use super::random::Random;
 
 /// How long a stalled request waits: longer than the client does.
 const STALL: Duration = Duration::from_millis(1500);
+/// How long a request is held, so that its sender can be killed.
+const HOLD: Duration = Duration::from_millis(150);
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +28,14 @@ pub(crate) enum Fault {
     CutAnswer,
     /// Nothing happens for longer than the client waits; then the object is put all the same.
     Stall,
+    /// It waits a moment. If the client is gone then, the server hears nothing of it.
+    HeldBefore,
+    /// The object is there, and the answer waits a moment.
+    HeldAfter,
 }
 
 impl Fault {
-    /// All of them.
+    /// Those of a client that lives.
     pub(crate) const ALL: [Self; 5] = [
         Self::Busy,
         Self::FailedAfter,
@@ -43,6 +49,10 @@ impl Fault {
 #[derive(Default)]
 struct Plan {
     next: VecDeque<Option<Fault>>,
+    /// Two that happen in turn when there is nothing next, or none.
+    then: Vec<Fault>,
+    /// What is held now.
+    held: Option<Fault>,
     done: BTreeMap<Fault, usize>,
     /// Requests by method, and bytes of their answers.
     asked: BTreeMap<String, (u64, u64)>,
@@ -68,10 +78,29 @@ impl FaultProxy {
             rows.into_iter()
                 .flat_map(|fault| vec![Some(fault); each / 2]),
         );
-        let plan = Plan {
-            next: next.into(),
-            ..Plan::default()
-        };
+        let next = next.into();
+        Self::of(
+            to,
+            Plan {
+                next,
+                ..Plan::default()
+            },
+        )
+    }
+
+    /// Passes on to `to`, and holds each request to put an object for a moment, before or after the server has it.
+    pub(crate) fn holding(to: &str) -> Self {
+        let then = vec![Fault::HeldBefore, Fault::HeldAfter];
+        Self::of(
+            to,
+            Plan {
+                then,
+                ..Plan::default()
+            },
+        )
+    }
+
+    fn of(to: &str, plan: Plan) -> Self {
         let plan = Arc::new(Mutex::new(plan));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -93,6 +122,11 @@ impl FaultProxy {
     /// Whether all faults have happened.
     pub(crate) fn is_done(&self) -> bool {
         lock(&self.plan).next.is_empty()
+    }
+
+    /// Whether a request is held in this way now.
+    pub(crate) fn holds(&self, fault: Fault) -> bool {
+        lock(&self.plan).held == Some(fault)
     }
 
     /// How often each fault happened.
@@ -126,12 +160,9 @@ fn pass(mut client: &TcpStream, to: &str, plan: &Mutex<Plan>) {
     // What is created once is not put again.
     let is_put = method == "PUT" && !head.to_lowercase().contains("if-none-match");
     let fault = match is_put {
-        true => lock(plan).next.pop_front().flatten(),
+        true => lock(plan).take(),
         false => None,
     };
-    if let Some(fault) = fault {
-        *lock(plan).done.entry(fault).or_default() += 1;
-    }
     let status =
         |text| format!("HTTP/1.1 {text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let answer = match fault {
@@ -152,6 +183,18 @@ fn pass(mut client: &TcpStream, to: &str, plan: &Mutex<Plan>) {
             sleep(STALL);
             asked(&head, &body, to).unwrap_or_default()
         }
+        Some(Fault::HeldBefore) => {
+            hold(Fault::HeldBefore, plan);
+            match is_gone(client) {
+                true => Vec::new(),
+                false => asked(&head, &body, to).unwrap_or_default(),
+            }
+        }
+        Some(Fault::HeldAfter) => {
+            let answer = asked(&head, &body, to).unwrap_or_default();
+            hold(Fault::HeldAfter, plan);
+            answer
+        }
         None => asked(&head, &body, to).unwrap_or_default(),
     };
     let mut plan = lock(plan);
@@ -161,6 +204,36 @@ fn pass(mut client: &TcpStream, to: &str, plan: &Mutex<Plan>) {
     drop(plan);
     let _ = client.write_all(&answer);
     let _ = client.shutdown(Shutdown::Both);
+}
+
+impl Plan {
+    /// What becomes of the next request.
+    fn take(&mut self) -> Option<Fault> {
+        let next = self.next.pop_front().flatten();
+        let fault = next.or_else(|| {
+            self.then.reverse();
+            self.then.first().copied()
+        });
+        if let Some(fault) = fault {
+            *self.done.entry(fault).or_default() += 1;
+        }
+        fault
+    }
+}
+
+fn hold(fault: Fault, plan: &Mutex<Plan>) {
+    lock(plan).held = Some(fault);
+    sleep(HOLD);
+    lock(plan).held = None;
+}
+
+/// Whether the other end of a connection is closed.
+fn is_gone(client: &TcpStream) -> bool {
+    let _ = client.set_nonblocking(true);
+    let gone =
+        !matches!(client.peek(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+    let _ = client.set_nonblocking(false);
+    gone
 }
 
 /// The head of a request, which asks that the connection be closed, and its body.
