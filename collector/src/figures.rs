@@ -73,6 +73,8 @@ figures! {
     write_microseconds_total "counter" "Time that writing them took, in microseconds.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
+    waiting_bytes "gauge" "Memory for what waits to be put into objects, open pages included.",
+    uploads_over "gauge" "1 once putting objects was given up: nothing is acknowledged any more.",
     draining "gauge" "1 while the collector is about to end.",
     disk_wait_seconds "gauge" "Age of the oldest call to the disk that has not returned.",
     certificate_expiry_timestamp_seconds "gauge" "When the collector's certificate ends, in seconds since 1970; 0: it has none.",
@@ -81,6 +83,9 @@ figures! {
 
 /// Longest call to the disk of a collector that is healthy.
 pub(crate) const HEALTHY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a collector acknowledges nothing any more.
+pub(crate) const UPLOADS_OVER: &str = "putting objects was given up, restart the collector";
 
 /// The version that serves them.
 const BUILD_INFO: &str = concat!(
@@ -103,12 +108,18 @@ impl Figures {
         self.disk_calls.longest()
     }
 
+    /// Whether putting objects was given up.
+    pub(crate) fn are_uploads_over(&self) -> bool {
+        self.uploads_over.load(Relaxed) != 0
+    }
+
     /// Why the collector takes nothing in now; `None`: it does.
     pub(crate) fn not_ready(&self) -> Option<&'static str> {
         let is_set = |gauge: &AtomicU64| gauge.load(Relaxed) != 0;
         match () {
             () if is_set(&self.draining) => Some("it is about to end"),
             () if is_set(&self.full) => Some("the store has no room"),
+            () if is_set(&self.uploads_over) => Some(UPLOADS_OVER),
             () if self.disk_wait() > HEALTHY_WITHIN => Some("a call to the disk hangs"),
             () => None,
         }

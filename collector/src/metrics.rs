@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::figures::{Figures, HEALTHY_WITHIN};
+use crate::figures::{Figures, HEALTHY_WITHIN, UPLOADS_OVER};
 
 /// How long to wait after a failed accept: there may be no descriptor left until a connection ends.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -98,6 +98,7 @@ fn page<B>(request: &Request<B>, figures: &Figures) -> Response<String> {
     let (status, text) = match request.uri().path() {
         _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "expected GET\n".to_owned()),
         "/metrics" => (StatusCode::OK, figures.text()),
+        "/health" if figures.are_uploads_over() => ready(Some(UPLOADS_OVER)),
         "/health" => health(figures.disk_wait()),
         "/ready" => ready(figures.not_ready()),
         _ => {
@@ -171,5 +172,17 @@ mod tests {
         );
         Figures::set(&figures.draining, 1);
         assert_eq!(figures.not_ready(), Some("it is about to end"));
+    }
+
+    #[test]
+    fn a_collector_that_puts_nothing_any_more_is_neither_ready_nor_healthy() {
+        let figures = Figures::default();
+        Figures::set(&figures.uploads_over, 1);
+        for uri in ["/ready", "/health"] {
+            let request = Request::builder().uri(uri).body(()).unwrap();
+            let answer = page(&request, &figures);
+            assert_eq!(answer.status().as_u16(), 503, "{uri}");
+            assert!(answer.body().contains("restart"), "{}", answer.body());
+        }
     }
 }

@@ -90,6 +90,15 @@ pub(crate) struct Peer {
     room: watch::Receiver<bool>,
     /// Who may come.
     rules: watch::Receiver<Arc<AdmissionRules>>,
+    /// Whether the collector is about to end.
+    draining: watch::Receiver<bool>,
+    /// It was asked to go.
+    sent_drain: bool,
+}
+
+/// Whether a block is one of a dump: only those have positions, and need credit and ACK.
+const fn has_position(header: &BlockHeader) -> bool {
+    header.kind < stream::kind::HELLO
 }
 
 impl Peer {
@@ -116,6 +125,8 @@ impl Peer {
             room: context.store.room(),
             lane: Lane::of(&context),
             rules: context.admission.subscribe(),
+            draining: context.draining.clone(),
+            sent_drain: false,
             context,
             proof: accepted.peer,
             address: accepted.address,
@@ -216,8 +227,6 @@ impl Peer {
     async fn take_in(&mut self) -> Result<(), ConnectionEnd> {
         // When the last whole block came: a peer that trickles single bytes is not alive.
         let mut heard_at = TokioInstant::now();
-        let mut draining = self.context.draining.clone();
-        let mut sent_drain = false;
         loop {
             while self.take_block().await? {
                 self.sync_if_much().await?;
@@ -230,10 +239,7 @@ impl Peer {
             }
             proof::check_validity(&self.proof)?;
             let ping_at = self.connection.ping_if_due().await?;
-            if *draining.borrow_and_update() && !sent_drain {
-                sent_drain = true;
-                self.connection.say(&messages::drain()).await?;
-            }
+            self.drain_if_due().await?;
             let mut until = ping_at.min(heard_at + SILENT);
             if self.acks.is_to_sync() && self.lane.is_none() {
                 until = until.min(TokioInstant::now() + ACK_AFTER);
@@ -248,7 +254,7 @@ impl Peer {
                 _ = self.room.changed(), if self.acks.is_credit_due() && self.lane.is_none() => {
                     self.acknowledge(self.acks.durable()).await?;
                 }
-                _ = draining.changed(), if !sent_drain => {}
+                _ = self.draining.changed(), if !self.sent_drain => {}
                 _ = self.rules.changed() => {
                     let rules = self.rules.borrow_and_update().clone();
                     proof::check_denied(&self.proof, &rules, &self.host)?;
@@ -257,24 +263,35 @@ impl Peer {
         }
     }
 
+    /// Asks the streamer to go, once, if the collector is about to end.
+    async fn drain_if_due(&mut self) -> Result<(), ConnectionEnd> {
+        if *self.draining.borrow_and_update() && !self.sent_drain {
+            self.sent_drain = true;
+            self.connection.say(&messages::drain()).await?;
+        }
+        Ok(())
+    }
+
     /// Takes the block at the buffer's front; returns whether there was one.
     async fn take_block(&mut self) -> Result<bool, ConnectionEnd> {
         let Some(header) = self.connection.header()? else {
             return Ok(false);
         };
+        self.check_credit(&header)?;
         self.connection.fill_block(&header).await?;
+        let room = self.room_for(&header).await?;
         loop {
             match self.act(&header).await {
                 Err(ConnectionEnd::NoRoom(why)) => self.wait_for_room(why).await?,
                 acted => break acted?,
             }
         }
+        drop(room);
         self.connection.drop_front(&header);
-        if header.kind < stream::kind::HELLO {
-            // Only blocks of a dump have positions: messages need neither credit nor ACK.
+        if has_position(&header) {
             let bytes = header.whole_bytes() as u64;
             self.acks.receive(bytes);
-            self.spend(bytes)?;
+            self.note_stored();
             self.sessions.note_ended(self.acks.received());
             Figures::add(&self.context.figures.received_bytes_total, bytes);
             self.count(|presence| presence.received(bytes));

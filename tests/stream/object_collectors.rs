@@ -7,17 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ringmark_collector::store::object_sessions::ObjectOptions;
 use ringmark_decoder::store::{SegmentFooter, is_raw, objects_below, schema_session};
-use ringmark_format::Uuid;
-use ringmark_format::stream;
-use ringmark_reader::stream::Address;
 use ringmark_reader::{Access, Session};
-use ringmark_tests::collecting::{Collecting, options, wait_for_listener};
+use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::proxy::Proxy;
 use ringmark_tests::random::Random;
-use ringmark_tests::scripted_streamer::{ScriptedStreamer, page_of, session};
 use ringmark_tests::{Running, binary, over_kills, run, wait_until};
 use rustix::process::Signal;
 
@@ -322,65 +317,4 @@ fn another_store_is_refused_by_name() {
     fs::write(directory.join("store.id"), "").unwrap();
     assert!(refused(&directory).contains("--store"));
     assert_eq!(fs::read_to_string(directory.join("mine")).unwrap(), "1");
-}
-
-/// What all connections may send and have not sent, and what waits, is no more than the memory. One for which there is
-/// none waits with a credit of 0, and gets some when another one goes. None starves.
-#[test]
-fn credit_is_memory() {
-    const MEMORY: u64 = 8 << 20;
-    let fixture = Fixture::new("objects-credit");
-    let socket = socket(&fixture, 0);
-    let mut options = options(Address::Unix(socket.clone()), &store(&fixture));
-    let flush = Duration::from_millis(20);
-    let memory_bytes = MEMORY;
-    options.objects = Some(ObjectOptions {
-        flush,
-        memory_bytes,
-    });
-    let collecting = Collecting::with(options);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let mut peers: Vec<ScriptedStreamer> = Vec::new();
-        while peers.last().is_none_or(|last| last.credit > 0) {
-            let host = format!("host-{}", peers.len());
-            peers.push(ScriptedStreamer::greeted(&socket, &host).await.unwrap());
-        }
-        let given: u64 = peers.iter().map(|peer| peer.credit).sum();
-        println!("{} connections share {given} bytes", peers.len());
-        assert!(given <= MEMORY && given > MEMORY / 2 && peers.len() > 20);
-        // One that sends without credit is refused.
-        let mut hasty = ScriptedStreamer::greeted(&socket, "hasty").await.unwrap();
-        assert_eq!(hasty.credit, 0);
-        hasty.say(&session(Uuid([99; 16]))).await.unwrap();
-        let why = hasty.end().await;
-        assert!(why.contains("beyond the credit"), "{why}");
-        drop(peers.remove(0));
-        let last = peers.last_mut().unwrap();
-        let _ = last.hear_of(stream::kind::ACK).await.unwrap();
-        assert!(last.credit > 64 << 10, "{} bytes", last.credit);
-        for (number, peer) in peers.iter_mut().enumerate() {
-            let session = Uuid([number as u8 + 1; 16]);
-            peer.announce(session).await.unwrap();
-            for number in 0..50 {
-                peer.send(&page_of(session, number, 16 << 10))
-                    .await
-                    .unwrap();
-            }
-        }
-        for peer in &mut peers {
-            peer.settle().await.unwrap();
-        }
-    });
-    drop(collecting);
-    assert!(
-        footers(&fixture)
-            .iter()
-            .map(|footer| footer.sessions.len())
-            .sum::<usize>()
-            > 20
-    );
 }

@@ -1,25 +1,65 @@
 //! How what a connection received becomes durable and is acknowledged: its sessions are synced, or the segments
 //! that it is in are put.
 
+use ringmark_format::block::BlockHeader;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
-use super::{Peer, lane};
+use super::{Peer, has_position, lane};
 use crate::connection_end::ConnectionEnd;
+use crate::figures::UPLOADS_OVER;
 use crate::messages;
+use crate::reason::Reason;
+use crate::store::objects::credits::BlockRoom;
 use crate::store::{SharedSession, SyncMode, make_durable};
 
 impl Peer {
-    /// Counts a block that went into objects, which only takes what there was credit for.
-    pub(super) fn spend(&mut self, bytes: u64) -> Result<(), ConnectionEnd> {
-        let segment = self.acks.take_segment();
-        let Some(lane) = &mut self.lane else {
-            return Ok(());
-        };
-        segment.into_iter().for_each(|segment| lane.touch(segment));
-        match lane.receive(bytes, self.acks.received()) {
+    /// Checks that there is credit for a block that goes into objects, before it is received.
+    pub(super) fn check_credit(&self, header: &BlockHeader) -> Result<(), ConnectionEnd> {
+        let bytes = header.whole_bytes() as u64;
+        let lane = self.lane.as_ref().filter(|_| has_position(header));
+        match lane.is_none_or(|lane| lane.has_credit(bytes)) {
             true => Ok(()),
             false => Err(ConnectionEnd::protocol("a block beyond the credit")),
+        }
+    }
+
+    /// Waits for memory for the block at the buffer's front, whatever it grows to in objects. What came before is
+    /// acknowledged during that.
+    pub(super) async fn room_for(
+        &mut self,
+        header: &BlockHeader,
+    ) -> Result<Option<BlockRoom>, ConnectionEnd> {
+        let bytes = header.whole_bytes() as u64;
+        let lane = self.lane.as_mut().filter(|_| has_position(header));
+        let Some(mut room) = lane.and_then(|lane| lane.use_credit(bytes)) else {
+            return Ok(None);
+        };
+        let most = self.sessions.most_stored(header);
+        let grown = async move {
+            room.grow_to(most).await;
+            room
+        };
+        tokio::pin!(grown);
+        loop {
+            let ping_at = self.connection.ping_if_due().await?;
+            tokio::select! {
+                biased;
+                room = &mut grown => return Ok(Some(room)),
+                () = lane::moved(&mut self.lane) => {}
+                () = sleep_until(ping_at) => {}
+            }
+            self.drain_if_due().await?;
+            self.settle().await?;
+        }
+    }
+
+    /// Notes that a block is in objects, or waits in memory for better ones.
+    pub(super) fn note_stored(&mut self) {
+        let segment = self.acks.take_segment();
+        if let Some(lane) = &mut self.lane {
+            segment.into_iter().for_each(|segment| lane.touch(segment));
+            lane.receive(self.acks.received());
         }
     }
 
@@ -28,6 +68,9 @@ impl Peer {
         let Some(lane) = &mut self.lane else {
             return Ok(());
         };
+        if lane.is_over() {
+            return Err(ConnectionEnd::refused(Reason::Store, UPLOADS_OVER));
+        }
         if let Some(durable) = lane.take_durable() {
             return self.acknowledge(durable).await;
         }

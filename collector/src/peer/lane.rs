@@ -1,21 +1,30 @@
 //! A connection whose blocks go into objects: its part of the memory, and which of its bytes lie in which
 //! segment.
+//!
+//! What it may send is set aside for it while it sends. One that is quiet gives that back and may send the largest
+//! block all the same: such a block is taken in when there is memory for it. So no connection keeps what others
+//! need, and none waits for ever.
 
 use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::acks::WINDOW;
 use crate::connection_context::ConnectionContext;
 use crate::store::object_sessions::Objects;
-use crate::store::objects::credits::{Credits, Wanted};
+use crate::store::objects::Durable;
+use crate::store::objects::credits::{BLOCK_BYTES_MAX, BlockRoom, Credits, Wanted};
 
 /// What a connection without sessions needs: SESSION, schema, counters.
 const LEAST: u64 = 128 << 10;
 /// What a connection that sends much may have, and not have used.
 const UNUSED: u64 = 1280 << 10;
+/// How long after its last block a connection is quiet.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Bytes of the connection up to a segment's end.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +38,16 @@ struct Mark {
 /// The part of one connection.
 pub(super) struct Lane {
     context: Arc<ConnectionContext>,
-    durable: watch::Receiver<u64>,
+    durable: watch::Receiver<Durable>,
     freed: watch::Receiver<()>,
     /// Credit that was given and not used.
     unused: u64,
-    /// Without this it cannot send anything.
+    /// The part of it for which memory is set aside.
+    set_aside: u64,
+    /// With less set aside it cannot send much at once.
     least: u64,
+    /// When it is quiet, if no block comes before.
+    quiet_at: Instant,
     /// Segments that must be durable for what came last.
     segments: u64,
     marks: VecDeque<Mark>,
@@ -49,7 +62,9 @@ impl Lane {
             freed: objects.credits().follow(),
             context: context.clone(),
             unused: 0,
+            set_aside: 0,
             least: LEAST,
+            quiet_at: Instant::now() + QUIET,
             segments: 0,
             marks: VecDeque::new(),
         })
@@ -59,7 +74,7 @@ impl Lane {
         self.context.store.objects()
     }
 
-    fn credits(&self) -> Option<&Credits> {
+    fn credits(&self) -> Option<&Arc<Credits>> {
         self.objects().map(Objects::credits)
     }
 
@@ -73,15 +88,23 @@ impl Lane {
         self.segments = self.segments.max(segment + 1);
     }
 
-    /// Counts a block that came, up to the received position. Returns false if there was no credit for it.
-    pub(super) fn receive(&mut self, bytes: u64, received: u64) -> bool {
-        let Some(unused) = self.unused.checked_sub(bytes) else {
-            return false;
-        };
-        self.unused = unused;
-        if let Some(credits) = self.credits() {
-            credits.give(bytes);
-        }
+    /// Whether there is credit for a block of this size.
+    pub(super) const fn has_credit(&self, bytes: u64) -> bool {
+        self.unused >= bytes
+    }
+
+    /// Uses credit for a block. Returns the memory that was set aside for it; `None`: there was no credit for it.
+    pub(super) fn use_credit(&mut self, bytes: u64) -> Option<BlockRoom> {
+        self.unused = self.unused.checked_sub(bytes)?;
+        self.quiet_at = Instant::now() + QUIET;
+        let set_aside = self.set_aside.min(bytes);
+        self.set_aside -= set_aside;
+        let credits = self.credits()?;
+        Some(BlockRoom::of_credit(credits, set_aside))
+    }
+
+    /// Notes that a block came, up to the received position.
+    pub(super) fn receive(&mut self, received: u64) {
         let mark = Mark {
             segments: self.segments,
             received,
@@ -94,12 +117,16 @@ impl Lane {
             Some(last) => *last = mark,
             None => self.marks.push_back(mark),
         }
-        true
+    }
+
+    /// Whether nothing more will be durable.
+    pub(super) fn is_over(&self) -> bool {
+        self.durable.borrow().is_over
     }
 
     /// The received position up to which all is durable now, if that has moved.
     pub(super) fn take_durable(&mut self) -> Option<u64> {
-        let durable = *self.durable.borrow_and_update();
+        let durable = self.durable.borrow_and_update().segments;
         let mut reached = None;
         while let Some(mark) = self.marks.front().filter(|mark| mark.segments <= durable) {
             reached = Some(mark.received);
@@ -111,16 +138,46 @@ impl Lane {
     /// Takes more credit, if it needs some and there is some. `under_way`: bytes that are not durable.
     pub(super) fn take_credit(&mut self, under_way: u64) -> u64 {
         self.freed.mark_unchanged();
+        if self.needs_nothing(under_way) {
+            self.give_back();
+            // What waits there may be larger than what it may send.
+            return self.allow(if under_way == 0 { BLOCK_BYTES_MAX } else { 0 });
+        }
         let most = WINDOW.saturating_sub(under_way).min(UNUSED).max(self.least);
         let wanted = Wanted {
             least: self.least,
             most,
         };
+        let unused = self.set_aside;
         let more = self
             .credits()
-            .map_or(0, |credits| credits.take(wanted, self.unused));
+            .map_or(0, |credits| credits.take(wanted, unused));
+        self.set_aside += more;
+        self.allow(self.set_aside)
+    }
+
+    /// Whether it is quiet, and not for want of credit. If nothing is under way, it gets credit all the same.
+    fn needs_nothing(&self, under_way: u64) -> bool {
+        self.is_quiet() && (under_way == 0 || self.unused >= self.least)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.quiet_at <= Instant::now()
+    }
+
+    /// Lets it send up to this in all; returns by how much that is more than it could.
+    fn allow(&mut self, unused: u64) -> u64 {
+        let more = unused.saturating_sub(self.unused);
         self.unused += more;
         more
+    }
+
+    /// Gives back what is set aside for it.
+    fn give_back(&mut self) {
+        let set_aside = std::mem::take(&mut self.set_aside);
+        if let Some(credits) = self.credits() {
+            credits.give(set_aside);
+        }
     }
 
     /// Has what came put soon.
@@ -130,22 +187,24 @@ impl Lane {
         }
     }
 
-    /// Waits until more is durable, or credit can be had for which it waits.
+    /// Waits until more is durable, it becomes quiet, or credit can be had for which it waits.
     async fn moved(&mut self) {
-        let (is_short, waits) = (self.unused < self.least, !self.marks.is_empty());
+        let waits = !self.marks.is_empty();
+        let is_short =
+            self.set_aside < self.least && !self.needs_nothing(if waits { 1 } else { 0 });
+        let (is_quiet, quiet_at) = (self.is_quiet(), self.quiet_at);
         tokio::select! {
             _ = self.durable.changed(), if waits => {}
             _ = self.freed.changed(), if is_short => {}
-            () = pending(), if !(waits || is_short) => {}
+            () = sleep_until(quiet_at), if !is_quiet => {}
+            () = pending(), if is_quiet && !(waits || is_short) => {}
         }
     }
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        if let Some(credits) = self.credits() {
-            credits.give(self.unused);
-        }
+        self.give_back();
     }
 }
 

@@ -16,7 +16,7 @@ use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
 use crate::hosts::HostLosses;
 use crate::mutex::lock;
-use crate::store::{SharedSession, StoreError};
+use crate::store::{SharedSession, StoreError, StoredSession};
 
 /// Most sessions that one connection may have open.
 const SESSIONS_MAX: usize = 4096;
@@ -149,6 +149,20 @@ impl Sessions {
     pub(super) fn of(&self, uuids: &[Uuid]) -> Vec<SharedSession> {
         let open = uuids.iter().filter_map(|uuid| self.open.get(uuid));
         open.cloned().collect()
+    }
+
+    /// The most memory that a block takes that is to be put into objects: unpacked, with what its session begins
+    /// with. SESSION takes its own.
+    pub(super) fn most_stored(&self, header: &BlockHeader) -> u64 {
+        if !is_stored(header.kind) && header.kind != kind::CONTAINER {
+            return 0;
+        }
+        let session = self.open.get(&Uuid(header.session));
+        let calls = &self.context.figures.disk_calls;
+        let preamble = |session| calls.asked(session, StoredSession::preamble_bytes);
+        let unpacked = BlockHeader::BYTES + header.raw_bytes as usize;
+        let whole = header.whole_bytes().max(unpacked) as u64;
+        whole + session.map_or(0, |session| preamble(session))
     }
 
     /// The session of a block that is about to be stored; the next sync will include it.

@@ -16,11 +16,11 @@ use super::budget::Budget;
 use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::known_session::check_content;
-use super::objects::credits::Credits;
+use super::objects::credits::{Credits, MEMORY_MIN};
 use super::objects::lane::{CloseAt, Lane};
 use super::objects::open_segment::Owner;
 use super::objects::uploader::Uploads;
-use super::objects::{FileObjects, LaneSession, ObjectStore, identity};
+use super::objects::{Durable, FileObjects, LaneSession, ObjectStore, identity};
 use super::options::StoreOptions;
 use super::room::Room;
 use super::session::{SharedSession, StoredSession};
@@ -33,8 +33,6 @@ use crate::notice::Notice;
 const HURRIED: Duration = Duration::from_millis(50);
 /// Segments take one part in this many of the memory, so that some can wait while one is put.
 const PARTS: u64 = 8;
-/// Least memory for what waits, in bytes.
-const MEMORY_MIN: u64 = 8 << 20;
 
 /// How a collector that stores objects is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +112,7 @@ impl Objects {
             damaged: Mutex::default(),
             notices: OnceLock::new(),
         });
-        let credits = Credits::new(memory);
+        let credits = Arc::new(Credits::new(memory));
         let uploads = Uploads::new(objects, collector, lane, credits, context.clone());
         let uploads = Arc::new(uploads);
         let uploader = uploads.clone();
@@ -151,12 +149,12 @@ impl Objects {
     }
 
     /// The memory of all connections.
-    pub(crate) fn credits(&self) -> &Credits {
+    pub(crate) fn credits(&self) -> &Arc<Credits> {
         self.uploads.credits()
     }
 
-    /// Follows how many segments are durable.
-    pub(crate) fn durable(&self) -> watch::Receiver<u64> {
+    /// Follows what is durable.
+    pub(crate) fn durable(&self) -> watch::Receiver<Durable> {
         self.uploads.durable()
     }
 

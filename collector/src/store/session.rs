@@ -13,7 +13,6 @@ use ringmark_format::progress::{ALL_SENT, Progress};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
-use super::budget::SLOT_BYTES;
 use super::context::StoreContext;
 use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
@@ -136,6 +135,11 @@ impl StoredSession {
         self.lane.as_ref()?.segment()
     }
 
+    /// By how much a block can make grow what waits to be put in objects, beyond its own bytes.
+    pub(crate) fn preamble_bytes(&self) -> u64 {
+        self.lane.as_ref().map_or(0, LaneSession::preamble_bytes)
+    }
+
     /// Adds a whole checked block, not SESSION or CONTAINER; returns whether it was new.
     ///
     /// # Errors
@@ -217,17 +221,7 @@ impl StoredSession {
         let Some(lane) = self.lane.as_mut().filter(|_| is_open) else {
             return false;
         };
-        // The largest copy is charged, until the session is forgotten.
-        let most = block.len() as u64;
-        let more = match lane.charged_for(slot) {
-            Some(charged) => most.saturating_sub(charged),
-            None => most + SLOT_BYTES,
-        };
-        if more > 0 && self.contents.charge_more(more).is_err() {
-            return false;
-        }
-        lane.keep_open(slot, header.page_number, block);
-        true
+        lane.keep_open(slot, header.page_number, block)
     }
 
     fn add_schema(&mut self, offset: u64, piece: &[u8], block: &[u8]) -> Result<bool, StoreError> {

@@ -64,14 +64,6 @@ impl SessionContents {
         self.charge.shrink_to(bytes);
     }
 
-    /// Charges `bytes` more that are kept.
-    ///
-    /// # Errors
-    /// All sessions together would take too much memory.
-    pub(super) fn charge_more(&mut self, bytes: u64) -> Result<(), StoreError> {
-        self.charge.grow(bytes)
-    }
-
     /// Charges what was read from the files of a session that was found again.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ struct Faulty {
     changed: Mutex<Vec<String>>,
     /// Puts that failed before and after the object was there.
     failed: Mutex<[u64; 2]>,
+    /// Whether a put panics.
+    panics: bool,
 }
 
 impl Faulty {
@@ -55,6 +57,7 @@ impl Faulty {
 
 impl ObjectStore for Faulty {
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        assert!(!self.panics, "on purpose");
         let roll = self.roll();
         if roll == 0 {
             lock(&self.failed)[0] += 1;
@@ -105,13 +108,22 @@ impl ObjectStore for Faulty {
 }
 
 fn open(faulty: &Arc<Faulty>, flush: Duration) -> Objects {
+    open_with(faulty, flush, 64 << 20, Arc::default())
+}
+
+fn open_with(
+    faulty: &Arc<Faulty>,
+    flush: Duration,
+    session_bytes: u64,
+    figures: Arc<Figures>,
+) -> Objects {
     let options = StoreOptions {
         root: "memory".into(),
         sync: SyncMode::Disk,
         segment_bytes: 2000,
         segment_age: Duration::from_secs(1),
         retention: Retention::default(),
-        session_bytes: 64 << 20,
+        session_bytes,
         directory: DirectoryOptions::default(),
     };
     let of = ObjectOptions {
@@ -119,7 +131,7 @@ fn open(faulty: &Arc<Faulty>, flush: Duration) -> Objects {
         memory_bytes: 0,
     };
     let collector = identity::random().unwrap();
-    Objects::over(faulty.clone(), collector, options, &of, Arc::default()).unwrap()
+    Objects::over(faulty.clone(), collector, options, &of, figures).unwrap()
 }
 
 fn announce(objects: &Objects, host: &str) -> SharedSession {
@@ -143,17 +155,28 @@ fn add(session: &SharedSession, header: BlockHeader, content: &[u8]) -> bool {
 }
 
 fn add_page(session: &SharedSession, number: u64, state: PageState) -> bool {
+    add_page_of(session, (0, number), state, 96)
+}
+
+fn add_page_of(
+    session: &SharedSession,
+    (slot, number): (u32, u64),
+    state: PageState,
+    extent: u32,
+) -> bool {
+    let ring_id = 9 + u64::from(slot);
     let page = PageHeader {
         generation: number + 1,
-        ring_id: 9,
+        ring_id,
+        slot,
         ..PageHeader::new_zeroed()
     };
     let mut content = page.as_bytes().to_vec();
-    content.resize(96, 0);
+    content.resize(extent as usize, 0);
     let header = BlockHeader {
-        ring_id: 9,
+        ring_id,
         page_number: number,
-        extent: 96,
+        extent,
         page_bytes: 4096,
         flags: state.flags(),
         ..write::header(kind::PAGE, SESSION)
@@ -164,7 +187,7 @@ fn add_page(session: &SharedSession, number: u64, state: PageState) -> bool {
 /// Waits until all that is in the lane is durable.
 fn settle(objects: &Objects, segment: Option<u64>) {
     let (durable, begun) = (objects.durable(), Instant::now());
-    while segment.is_some_and(|segment| *durable.borrow() <= segment) {
+    while segment.is_some_and(|segment| durable.borrow().segments <= segment) {
         objects.hurry();
         assert!(begun.elapsed() < WITHIN, "it is not put");
         thread::sleep(Duration::from_millis(1));
@@ -191,7 +214,7 @@ fn pages(faulty: &Faulty) -> Vec<(u64, bool)> {
 #[test]
 fn what_is_durable_is_there_whatever_puts_do() {
     let mut failed = [0; 2];
-    for seed in 1..=8 {
+    for seed in 1..=12 {
         let faulty = Arc::new(Faulty {
             seed: Mutex::new(seed),
             ..Faulty::default()
@@ -212,7 +235,7 @@ fn what_is_durable_is_there_whatever_puts_do() {
                 !add_page(&session, number, PageState::Sealed),
                 "it came before"
             );
-            let (known, there) = (*durable.borrow(), faulty.named(is_raw).len() as u64);
+            let (known, there) = (durable.borrow().segments, faulty.named(is_raw).len() as u64);
             assert!(there >= known, "{known} are durable and {there} there");
         }
         let last = lock(&session).segment();
@@ -318,4 +341,100 @@ fn two_hosts_with_one_uuid_are_told_apart() {
         })
         .collect();
     assert_eq!(hosts.len(), 2);
+}
+
+/// Open pages are not what is known of sessions: those of many threads leave room for that, and are bounded by the
+/// memory for what waits.
+#[test]
+fn open_pages_of_many_threads_take_no_session_memory() {
+    const SLOTS: u32 = 1000;
+    let faulty = Arc::new(Faulty {
+        seed: Mutex::new(3),
+        ..Faulty::default()
+    });
+    let figures = Arc::new(Figures::default());
+    // One host has an eighth: 128 KiB.
+    let objects = open_with(&faulty, Duration::from_secs(60), 1 << 20, figures.clone());
+    let session = announce(&objects, "web-1");
+    for slot in 0..SLOTS {
+        assert!(add_page_of(&session, (slot, 0), PageState::Open, 4096));
+    }
+    let figure = |name| figures.values().into_iter().find(|(of, _)| *of == name);
+    let waiting = figure("waiting_bytes").unwrap().1;
+    assert!(waiting <= 8 << 20, "{waiting} bytes wait");
+    assert!(figure("session_bytes").unwrap().1 < 128 << 10);
+    let is_some_stored = lock(&session).segment().is_some();
+    assert!(is_some_stored, "what was not kept is stored as it is");
+    drop(session);
+    let _ = announce(&objects, "web-1");
+    let begun = Instant::now();
+    while figure("waiting_bytes").unwrap().1 > 0 {
+        objects.hurry();
+        assert!(begun.elapsed() < WITHIN, "it is not put");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(pages(&faulty).len(), SLOTS as usize);
+}
+
+#[test]
+fn schema_in_small_pieces_is_one_object() {
+    let faulty = Arc::new(Faulty {
+        seed: Mutex::new(3),
+        ..Faulty::default()
+    });
+    let objects = open(&faulty, Duration::from_secs(60));
+    let session = announce(&objects, "web-1");
+    for place in 0..50 {
+        let piece = BlockHeader {
+            page_number: 20 * place,
+            ..write::header(kind::SCHEMA, SESSION)
+        };
+        assert!(add(&session, piece, &[place as u8; 20]));
+    }
+    settle(&objects, Some(0));
+    let found = faulty.named(|name| schema_session(name) == Some(SESSION));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].0.contains("/0-1000-"), "{}", found[0].0);
+    let mut reader = BlockReader::new("schema", found[0].1.as_slice());
+    let mut schema = Vec::new();
+    while let Some(item) = reader.next_item() {
+        let Item::Block(block) = item else {
+            panic!("damage")
+        };
+        if block.header.kind == kind::SCHEMA {
+            schema.extend_from_slice(block.content);
+        }
+    }
+    let wanted: Vec<_> = (0..1000).map(|at| (at / 20) as u8).collect();
+    assert_eq!(schema, wanted);
+}
+
+#[test]
+fn a_panic_while_putting_is_told_and_nothing_more_is_durable() {
+    let faulty = Arc::new(Faulty {
+        panics: true,
+        ..Faulty::default()
+    });
+    let figures = Arc::new(Figures::default());
+    let objects = open_with(&faulty, Duration::ZERO, 64 << 20, figures.clone());
+    let (notices, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    objects.send_notices_to(notices);
+    let session = announce(&objects, "web-1");
+    assert!(add_page(&session, 0, PageState::Sealed));
+    let notice = heard.blocking_recv().unwrap().to_string();
+    assert!(
+        notice.contains("on purpose") && notice.contains("restart"),
+        "{notice}"
+    );
+    let (durable, begun) = (objects.durable(), Instant::now());
+    while !durable.borrow().is_over {
+        assert!(begun.elapsed() < WITHIN, "connections are not told");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(durable.borrow().segments, 0);
+    assert!(
+        figures
+            .not_ready()
+            .is_some_and(|why| why.contains("restart"))
+    );
 }

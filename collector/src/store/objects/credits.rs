@@ -1,79 +1,163 @@
-//! Credit is memory: what streamers may send and have not sent, and what waits for its upload, are
-//! together no more than the collector has room for.
+//! The memory of a collector that stores objects: what streamers may send and have not sent, what waits
+//! to be put, and open pages that are kept, are together no more than there is.
 //!
-//! One half is for the least that a connection needs, the other for those that send much. So idle
-//! connections cannot take it all, and a connection for which there is nothing waits with a credit of 0.
+//! Credit is memory that is set aside. One part is never set aside: a block for which nothing was can always come.
+//! Its connection waits here, in the order of asking, until the block fits. So connections that send nothing need
+//! nothing set aside, and however large the block is that one sends next, it gets through.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
+use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX};
+use tokio::sync::{Mutex as FairMutex, watch};
 
 use crate::mutex::lock;
+
+/// Bytes of the largest block.
+pub(crate) const BLOCK_BYTES_MAX: u64 = BlockHeader::BYTES as u64 + CONTENT_BYTES_MAX as u64;
+/// What is never set aside: the largest block, and what a session begins with in a segment.
+const NEVER_SET_ASIDE: u64 = 5 << 20;
+/// Least memory, in bytes.
+pub(in crate::store) const MEMORY_MIN: u64 = 8 << 20;
+/// Open pages may take one part in this many.
+const KEPT_PARTS: u64 = 8;
 
 /// The memory of all connections.
 #[derive(Debug)]
 pub(crate) struct Credits {
     most: u64,
-    /// What is given and not used, and what waits.
-    taken: Mutex<u64>,
+    taken: Mutex<Taken>,
     /// Changes whenever some is free again.
     freed: watch::Sender<()>,
+    /// Held by the connection whose block is the next to get room.
+    turn: FairMutex<()>,
+}
+
+/// What the memory is taken for, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    /// Credit that was given and not used.
+    credit: u64,
+    /// Blocks that are being taken in.
+    coming: u64,
+    /// Open pages.
+    kept: u64,
+    /// What waits to be put.
+    held: u64,
+}
+
+impl Taken {
+    const fn all(&self) -> u64 {
+        self.credit + self.coming + self.kept + self.held
+    }
 }
 
 /// How much a connection asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Without this it cannot send anything.
+    /// With less it cannot send much at once.
     pub(crate) least: u64,
     /// What it can use.
     pub(crate) most: u64,
 }
 
+/// Room for a block that is being taken in; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct BlockRoom {
+    credits: Arc<Credits>,
+    bytes: u64,
+}
+
 impl Credits {
-    /// `most` bytes.
+    /// `most` bytes, or the least if that is more.
     pub(crate) fn new(most: u64) -> Self {
         Self {
-            most,
-            taken: Mutex::new(0),
+            most: most.max(MEMORY_MIN),
+            taken: Mutex::default(),
             freed: watch::Sender::new(()),
+            turn: FairMutex::new(()),
         }
     }
 
-    /// What is given and not used, and what waits.
-    #[cfg(test)]
-    fn taken(&self) -> u64 {
-        *lock(&self.taken)
+    /// What may be set aside before the blocks that it is for come.
+    const fn set_aside_most(&self) -> u64 {
+        self.most - NEVER_SET_ASIDE
     }
 
     /// Takes what can be given to a connection that has `unused` left. 0: it has enough, or there is nothing.
     pub(crate) fn take(&self, wanted: Wanted, unused: u64) -> u64 {
         let mut taken = lock(&self.taken);
-        let free = self.most.saturating_sub(*taken);
-        let is_plenty = free > self.most / 2;
-        let up_to = if is_plenty { wanted.most } else { wanted.least };
+        let most = self.set_aside_most();
+        let free = most.saturating_sub(taken.all());
+        let up_to = if free > most / 2 {
+            wanted.most
+        } else {
+            wanted.least
+        };
         // Not for a little more: each time costs a message.
         if unused >= up_to / 2 && unused >= wanted.least {
             return 0;
         }
         let more = up_to.saturating_sub(unused);
         match more <= free {
-            true => *taken += more,
+            true => taken.credit += more,
             false => return 0,
         }
         more
     }
 
-    /// Counts bytes that were sent on credit and wait now.
-    pub(super) fn hold(&self, bytes: u64) {
-        *lock(&self.taken) += bytes;
+    /// Gives credit back that will not be used.
+    pub(crate) fn give(&self, bytes: u64) {
+        if bytes > 0 {
+            self.free(|taken| taken.credit -= bytes);
+        }
     }
 
-    /// Gives back.
-    pub(crate) fn give(&self, bytes: u64) {
+    /// Takes room for a block, if there is some. One that needs more than there ever is gets it alone.
+    fn try_room(&self, bytes: u64, own: u64) -> bool {
         let mut taken = lock(&self.taken);
-        *taken = taken.saturating_sub(bytes);
-        drop(taken);
+        let is_alone = taken.coming == own && taken.held == 0;
+        let fits = is_alone || taken.all() + bytes <= self.most;
+        if fits {
+            taken.coming += bytes;
+        }
+        fits
+    }
+
+    /// Takes memory for an open page, if there is some.
+    pub(super) fn keep(&self, bytes: u64) -> bool {
+        let mut taken = lock(&self.taken);
+        let fits = taken.kept + bytes <= self.most / KEPT_PARTS
+            && taken.all() + bytes <= self.set_aside_most();
+        if fits {
+            taken.kept += bytes;
+        }
+        fits
+    }
+
+    /// Gives the memory of open pages back.
+    pub(super) fn let_go(&self, bytes: u64) {
+        self.free(|taken| taken.kept -= bytes);
+    }
+
+    /// Counts bytes that wait now to be put.
+    pub(super) fn hold(&self, bytes: u64) {
+        lock(&self.taken).held += bytes;
+    }
+
+    /// Gives the memory of bytes back that were put.
+    pub(super) fn put(&self, bytes: u64) {
+        self.free(|taken| taken.held -= bytes);
+    }
+
+    fn free(&self, free: impl FnOnce(&mut Taken)) {
+        free(&mut lock(&self.taken));
         self.freed.send_replace(());
+    }
+
+    /// What waits to be put, and open pages, in bytes.
+    pub(in crate::store) fn waiting(&self) -> u64 {
+        let taken = lock(&self.taken);
+        taken.kept + taken.held
     }
 
     /// Follows whether some is free again.
@@ -82,40 +166,151 @@ impl Credits {
     }
 }
 
+impl BlockRoom {
+    /// The room that was set aside for a block.
+    pub(crate) fn of_credit(credits: &Arc<Credits>, bytes: u64) -> Self {
+        let mut taken = lock(&credits.taken);
+        taken.credit -= bytes;
+        taken.coming += bytes;
+        drop(taken);
+        Self {
+            credits: credits.clone(),
+            bytes,
+        }
+    }
+
+    /// Waits until there are `bytes` in all.
+    pub(crate) async fn grow_to(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.bytes);
+        if more == 0 {
+            return;
+        }
+        let mut freed = self.credits.follow();
+        let turn = self.credits.turn.lock().await;
+        while !self.credits.try_room(more, self.bytes) {
+            // Its sender is one of the credits.
+            let _ = freed.changed().await;
+        }
+        self.bytes += more;
+        drop(turn);
+    }
+}
+
+impl Drop for BlockRoom {
+    fn drop(&mut self) {
+        self.credits.free(|taken| taken.coming -= self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
+    /// A hundredth of what may be set aside.
+    const PART: u64 = 100 << 10;
     const WANTED: Wanted = Wanted {
-        least: 10,
-        most: 40,
+        least: 10 * PART,
+        most: 40 * PART,
     };
+
+    fn credits() -> Arc<Credits> {
+        Arc::new(Credits::new(NEVER_SET_ASIDE + 100 * PART))
+    }
+
+    fn taken(credits: &Credits) -> u64 {
+        lock(&credits.taken).all()
+    }
+
+    fn is_ready(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(
+            std::pin::Pin::new(future).poll(&mut context),
+            Poll::Ready(())
+        )
+    }
 
     #[test]
     fn no_more_is_given_than_there_is_and_the_least_is_kept_for_many() {
-        let credits = Credits::new(100);
-        assert_eq!(credits.take(WANTED, 0), 40);
-        assert_eq!(credits.take(WANTED, 0), 40, "more than a half was free");
-        assert_eq!(credits.take(WANTED, 0), 10, "only the least");
-        assert_eq!(credits.take(WANTED, 0), 10);
-        assert_eq!((credits.take(WANTED, 0), credits.taken()), (0, 100));
-        credits.give(9);
+        let credits = credits();
+        assert_eq!(credits.take(WANTED, 0), 40 * PART);
+        assert_eq!(
+            credits.take(WANTED, 0),
+            40 * PART,
+            "more than a half was free"
+        );
+        assert_eq!(credits.take(WANTED, 0), 10 * PART, "only the least");
+        assert_eq!(credits.take(WANTED, 0), 10 * PART);
+        assert_eq!((credits.take(WANTED, 0), taken(&credits)), (0, 100 * PART));
+        credits.give(9 * PART);
         assert_eq!(credits.take(WANTED, 0), 0, "not a part of the least");
-        assert_eq!(credits.take(WANTED, 1), 9);
+        assert_eq!(credits.take(WANTED, PART), 9 * PART);
+        assert!(!credits.keep(1), "nor for open pages");
     }
 
     #[test]
     fn one_that_has_enough_gets_nothing() {
-        let credits = Credits::new(1000);
-        assert_eq!((credits.take(WANTED, 20), credits.take(WANTED, 40)), (0, 0));
-        assert_eq!(credits.take(WANTED, 19), 21);
+        let credits = credits();
+        assert_eq!(credits.take(WANTED, 20 * PART), 0);
+        assert_eq!(credits.take(WANTED, 40 * PART), 0);
+        assert_eq!(credits.take(WANTED, 19 * PART), 21 * PART);
         // One whose least has grown gets it.
         let wanted = Wanted {
-            least: 35,
+            least: 35 * PART,
             ..WANTED
         };
-        assert_eq!(credits.take(wanted, 30), 10);
+        assert_eq!(credits.take(wanted, 30 * PART), 10 * PART);
         credits.hold(5);
-        assert_eq!(credits.taken(), 36);
+        assert_eq!(taken(&credits), 31 * PART + 5);
+        assert!(credits.keep(7) && !credits.keep(NEVER_SET_ASIDE));
+        assert_eq!(credits.waiting(), 12);
+        credits.let_go(7);
+        credits.put(5);
+        assert_eq!(credits.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_largest_block_gets_through_when_all_credit_is_given() {
+        let credits = credits();
+        while credits.take(WANTED, 0) > 0 {}
+        let mut first = BlockRoom::of_credit(&credits, 0);
+        first.grow_to(BLOCK_BYTES_MAX).await;
+        assert!(taken(&credits) <= credits.most);
+        // The next one waits until the first is put, and a small one for its turn.
+        let (mut second, mut small) = (
+            BlockRoom::of_credit(&credits, 0),
+            BlockRoom::of_credit(&credits, 0),
+        );
+        {
+            let mut second = pin!(second.grow_to(BLOCK_BYTES_MAX));
+            let mut small = pin!(small.grow_to(100));
+            assert!(!is_ready(&mut second) && !is_ready(&mut small));
+            credits.hold(BLOCK_BYTES_MAX);
+            drop(first);
+            assert!(!is_ready(&mut second) && !is_ready(&mut small));
+            credits.put(BLOCK_BYTES_MAX);
+            assert!(is_ready(&mut second) && is_ready(&mut small));
+        }
+        assert!(taken(&credits) <= credits.most);
+        drop((second, small));
+        assert_eq!(taken(&credits), 100 * PART);
+    }
+
+    #[tokio::test]
+    async fn what_needs_more_than_there_is_comes_alone() {
+        let credits = credits();
+        credits.hold(10);
+        let mut room = BlockRoom::of_credit(&credits, 0);
+        {
+            let mut grows = pin!(room.grow_to(2 * credits.most));
+            assert!(!is_ready(&mut grows));
+            credits.put(10);
+            assert!(is_ready(&mut grows));
+        }
+        drop(room);
+        assert_eq!(taken(&credits), 0);
     }
 }

@@ -29,6 +29,8 @@ pub(in crate::store) struct Lane {
     next: u64,
     /// A streamer waits for what is in the open segment.
     is_hurried: bool,
+    /// No more will be put.
+    has_ended: bool,
 }
 
 impl Lane {
@@ -39,6 +41,7 @@ impl Lane {
             closed: VecDeque::new(),
             next: 0,
             is_hurried: false,
+            has_ended: false,
         }
     }
 
@@ -96,6 +99,16 @@ impl Lane {
     /// Closes the open segment soon: a peer waits.
     pub(super) fn hurry(&mut self) {
         self.is_hurried |= self.open.is_some();
+    }
+
+    /// Has no more put: the collector ends.
+    pub(super) const fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Whether no more will be put.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// When the open segment is to be closed; `None`: there is none.

@@ -1,17 +1,22 @@
 //! A session of one connection, on its way into segments.
 //!
 //! A page that is not sealed will come again, fuller. Only the latest copy is kept, in memory, until its
-//! session or its connection ends: a slow thread would otherwise be stored many times.
+//! session or its connection ends: a slow thread would otherwise be stored many times. Where there is no
+//! memory for it, it is stored as it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringmark_format::Uuid;
-use ringmark_format::block::kind;
+use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
+use ringmark_format::stream::{HostClock, HostClockSource};
 
 use super::open_segment::{Owner, SchemaPiece};
 use super::uploader::Uploads;
+
+/// Bytes of the content of a HOST_CLOCK block.
+const CLOCK_BYTES: usize = HostClock::BYTES + HostClockSource::BYTES;
 
 /// Where a session's schema stands on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub(in crate::store) enum SchemaStep {
 struct OpenPage {
     number: u64,
     block: Vec<u8>,
+    /// Memory that was taken for it, and for what it is stored with.
+    taken: u64,
 }
 
 /// A session on its way into segments.
@@ -43,8 +50,6 @@ pub(in crate::store) struct LaneSession {
     /// Whether schema came on this connection: before that any beginning is right.
     has_schema: bool,
     open_pages: BTreeMap<u32, OpenPage>,
-    /// Slots that have or had one, with the bytes of the largest.
-    open_slots: BTreeMap<u32, u64>,
     /// The segment that has its latest block.
     segment: Option<u64>,
 }
@@ -58,7 +63,6 @@ impl LaneSession {
             clock: None,
             has_schema: false,
             open_pages: BTreeMap::new(),
-            open_slots: BTreeMap::new(),
             segment: None,
         }
     }
@@ -107,18 +111,26 @@ impl LaneSession {
         self.segment = Some(segment);
     }
 
-    /// Bytes of memory that were taken for open pages of a slot; `None`: it had none.
-    pub(in crate::store) fn charged_for(&self, slot: u32) -> Option<u64> {
-        self.open_slots.get(&slot).copied()
+    /// By how much a block can make grow what waits to be put, beyond its own bytes: the session begins in a segment,
+    /// and its schema in an object.
+    pub(in crate::store) const fn preamble_bytes(&self) -> u64 {
+        (2 * (self.content.len() + CLOCK_BYTES + 2 * BlockHeader::BYTES)) as u64
     }
 
-    /// Keeps a page that is not sealed in place of its earlier copy.
-    pub(in crate::store) fn keep_open(&mut self, slot: u32, number: u64, block: &[u8]) {
+    /// Keeps a page that is not sealed in place of its earlier copy. Returns false if there is no memory for it.
+    pub(in crate::store) fn keep_open(&mut self, slot: u32, number: u64, block: &[u8]) -> bool {
         self.come_to(slot, number);
-        let block = block.to_vec();
-        let charged = self.open_slots.entry(slot).or_default();
-        *charged = (*charged).max(block.len() as u64);
-        self.open_pages.insert(slot, OpenPage { number, block });
+        let taken = block.len() as u64 + self.preamble_bytes();
+        if self.open_pages.contains_key(&slot) || !self.uploads.keep(taken) {
+            return false;
+        }
+        let page = OpenPage {
+            number,
+            block: block.to_vec(),
+            taken,
+        };
+        let _ = self.open_pages.insert(slot, page);
+        true
     }
 
     /// Notes that this page of a slot has come. The open copy of the same page is dropped. That of an
@@ -128,9 +140,11 @@ impl LaneSession {
         if open.is_none_or(|open| open.number > number) {
             return;
         }
-        let passed = self.open_pages.remove(&slot);
-        if let Some(open) = passed.filter(|open| open.number < number) {
-            self.append(&open.block);
+        if let Some(open) = self.open_pages.remove(&slot) {
+            if open.number < number {
+                self.append(&open.block);
+            }
+            self.uploads.let_go(open.taken);
         }
     }
 
@@ -138,6 +152,7 @@ impl LaneSession {
     pub(in crate::store) fn append_open(&mut self) {
         for page in std::mem::take(&mut self.open_pages).into_values() {
             self.append(&page.block);
+            self.uploads.let_go(page.taken);
         }
     }
 

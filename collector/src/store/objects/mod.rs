@@ -18,3 +18,4 @@ pub(super) mod uploader;
 pub use file_objects::FileObjects;
 pub(super) use lane_session::{LaneSession, SchemaStep};
 pub use object_store::ObjectStore;
+pub(crate) use uploader::Durable;

@@ -22,35 +22,57 @@ pub(in crate::store) struct Owner {
     pub(in crate::store) schema_bytes: u64,
 }
 
-/// A piece of schema, which gets an object of its own.
+/// Most bytes of schema in an object that is made of several pieces.
+const SCHEMA_OBJECT_BYTES: usize = 1 << 20;
+
+/// A piece of schema, which gets an object of its own. One that goes on where it ends joins it.
 #[derive(Debug)]
 pub(super) struct SchemaPiece {
-    pub(super) session: Uuid,
-    pub(super) host: String,
-    /// SESSION and SCHEMA blocks.
-    blocks: Vec<u8>,
-    range: (u64, u64),
-    crc: u32,
+    session: Uuid,
+    host: String,
+    /// Content of the SESSION block.
+    content: Vec<u8>,
+    from: u64,
+    schema: Vec<u8>,
 }
 
 impl SchemaPiece {
     /// The schema stream from `from` on, of a session with this content of SESSION.
     pub(super) fn new(owner: &Owner, content: &[u8], from: u64, piece: &[u8]) -> Self {
-        let mut blocks = Vec::with_capacity(content.len() + piece.len() + 2 * BlockHeader::BYTES);
-        // Both came in blocks, so they fit into blocks.
-        let _ = write::session(&mut blocks, owner.session, content);
-        let _ = write::schema(&mut blocks, owner.session, from, piece);
         Self {
             session: owner.session,
             host: owner.host.clone(),
-            range: (from, from + piece.len() as u64),
-            crc: crc32(&blocks),
-            blocks,
+            content: content.to_vec(),
+            from,
+            schema: piece.to_vec(),
         }
     }
 
+    /// Bytes of its object, but for padding.
     pub(super) fn bytes(&self) -> u64 {
-        self.blocks.len() as u64
+        (2 * BlockHeader::BYTES + self.content.len() + self.schema.len()) as u64
+    }
+
+    const fn to(&self) -> u64 {
+        self.from + self.schema.len() as u64
+    }
+
+    /// Whether another piece of the same session continues it, and both are not too much for an object.
+    fn is_continued_by(&self, next: &Self) -> bool {
+        self.to() == next.from && self.schema.len() + next.schema.len() <= SCHEMA_OBJECT_BYTES
+    }
+
+    /// Its object: SESSION and SCHEMA.
+    fn object(self) -> Upload {
+        let mut bytes = Vec::with_capacity(self.bytes() as usize);
+        // Both came in blocks, so they fit into blocks.
+        let _ = write::session(&mut bytes, self.session, &self.content);
+        let _ = write::schema(&mut bytes, self.session, self.from, &self.schema);
+        let range = (self.from, self.to());
+        Upload {
+            name: schema_object(&self.host, self.session, range, crc32(&bytes)),
+            bytes,
+        }
     }
 }
 
@@ -69,6 +91,9 @@ pub(super) struct OpenSegment {
     bytes: Vec<u8>,
     owners: BTreeMap<Uuid, Owner>,
     schema: Vec<SchemaPiece>,
+    /// Place of the last piece of each session.
+    last_schema: BTreeMap<Uuid, usize>,
+    schema_bytes: u64,
 }
 
 impl OpenSegment {
@@ -79,13 +104,14 @@ impl OpenSegment {
             bytes: Vec::new(),
             owners: BTreeMap::new(),
             schema: Vec::new(),
+            last_schema: BTreeMap::new(),
+            schema_bytes: 0,
         }
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn held(&self) -> u64 {
-        let schema: u64 = self.schema.iter().map(SchemaPiece::bytes).sum();
-        self.bytes.len() as u64 + schema
+        self.bytes.len() as u64 + self.schema_bytes
     }
 
     /// Whether the session of another host is here that has the same uuid.
@@ -110,18 +136,26 @@ impl OpenSegment {
 
     /// Adds schema, which is put before this segment.
     pub(super) fn add_schema(&mut self, owner: &Owner, piece: SchemaPiece, preamble: Vec<u8>) {
-        self.schema.push(piece);
+        let last = self.last_schema.get(&piece.session);
+        let last = last.and_then(|place| self.schema.get_mut(*place));
+        match last.filter(|last| last.is_continued_by(&piece)) {
+            Some(last) => {
+                self.schema_bytes += piece.schema.len() as u64;
+                last.schema.extend_from_slice(&piece.schema);
+            }
+            None => {
+                self.schema_bytes += piece.bytes();
+                let _ = self.last_schema.insert(piece.session, self.schema.len());
+                self.schema.push(piece);
+            }
+        }
         self.append(owner, &[], || preamble);
     }
 
     /// The objects to be put, in this order; the last one is the segment.
     pub(super) fn objects(self, hour: &str, collector: Uuid) -> Vec<Upload> {
         let footer = self.footer();
-        let schema = self.schema.into_iter().map(|piece| Upload {
-            name: schema_object(&piece.host, piece.session, piece.range, piece.crc),
-            bytes: piece.blocks,
-        });
-        let mut all: Vec<_> = schema.collect();
+        let mut all: Vec<_> = self.schema.into_iter().map(SchemaPiece::object).collect();
         let mut bytes = self.bytes;
         bytes.extend_from_slice(&footer.block());
         let name = raw_object(hour, collector, self.number);

@@ -1,6 +1,7 @@
 //! The thread that puts segments, one after the other, until each is durable.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,11 +34,18 @@ pub(in crate::store) struct Uploads {
     collector: Uuid,
     lane: Mutex<Lane>,
     wake: Condvar,
-    /// The number of segments that are durable: those before it.
-    durable: watch::Sender<u64>,
-    credits: Credits,
+    durable: watch::Sender<Durable>,
+    credits: Arc<Credits>,
     context: Arc<StoreContext>,
-    has_ended: AtomicBool,
+}
+
+/// What is durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Durable {
+    /// Number of segments: those before it are.
+    pub(crate) segments: u64,
+    /// No more will be.
+    pub(crate) is_over: bool,
 }
 
 impl Uploads {
@@ -45,7 +53,7 @@ impl Uploads {
         objects: Arc<dyn ObjectStore>,
         collector: Uuid,
         lane: Lane,
-        credits: Credits,
+        credits: Arc<Credits>,
         context: Arc<StoreContext>,
     ) -> Self {
         Self {
@@ -53,19 +61,18 @@ impl Uploads {
             collector,
             lane: Mutex::new(lane),
             wake: Condvar::new(),
-            durable: watch::Sender::new(0),
+            durable: watch::Sender::default(),
             credits,
             context,
-            has_ended: AtomicBool::new(false),
         }
     }
 
-    pub(in crate::store) const fn credits(&self) -> &Credits {
+    pub(in crate::store) const fn credits(&self) -> &Arc<Credits> {
         &self.credits
     }
 
-    /// Follows how many segments are durable.
-    pub(in crate::store) fn durable(&self) -> watch::Receiver<u64> {
+    /// Follows what is durable.
+    pub(in crate::store) fn durable(&self) -> watch::Receiver<Durable> {
         self.durable.subscribe()
     }
 
@@ -91,12 +98,31 @@ impl Uploads {
         let before = lane.due();
         let (number, grown) = change(&mut lane, Instant::now());
         let is_due_changed = lane.due() != before;
-        drop(lane);
+        // Before the thread can put it.
         self.credits.hold(grown);
+        drop(lane);
+        self.show_waiting();
         if is_due_changed {
             self.wake.notify_one();
         }
         number
+    }
+
+    /// Takes memory for an open page, if there is some.
+    pub(super) fn keep(&self, bytes: u64) -> bool {
+        let is_kept = self.credits.keep(bytes);
+        self.show_waiting();
+        is_kept
+    }
+
+    /// Gives the memory of an open page back.
+    pub(super) fn let_go(&self, bytes: u64) {
+        self.credits.let_go(bytes);
+        self.show_waiting();
+    }
+
+    fn show_waiting(&self) {
+        Figures::set(&self.context.figures.waiting_bytes, self.credits.waiting());
     }
 
     /// Has what came so far put soon: a streamer waits.
@@ -107,12 +133,24 @@ impl Uploads {
 
     /// Ends the thread.
     pub(in crate::store) fn end(&self) {
-        self.has_ended.store(true, Relaxed);
+        lock(&self.lane).end();
         self.wake.notify_one();
     }
 
-    /// Puts segments until [`Uploads::end`].
+    /// Puts segments until [`Uploads::end`]. If that panics, nothing is acknowledged any more, and all are told.
     pub(in crate::store) fn run(&self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.put_all())) {
+            let text = format!(
+                "putting segments was given up: {}; nothing is acknowledged any more, restart the collector",
+                panic_text(&*panic)
+            );
+            self.context.notice(Notice::error(text));
+            Figures::set(&self.context.figures.uploads_over, 1);
+            self.durable.send_modify(|durable| durable.is_over = true);
+        }
+    }
+
+    fn put_all(&self) {
         while let Some(segment) = self.next() {
             let (number, held) = (segment.number, segment.held());
             let hour = hour(now_ns());
@@ -122,8 +160,10 @@ impl Uploads {
             }
             Figures::add(&self.context.figures.segments_total, 1);
             // First the memory: who hears of the ACK may send more.
-            self.credits.give(held);
-            self.durable.send_replace(number + 1);
+            self.credits.put(held);
+            self.show_waiting();
+            self.durable
+                .send_modify(|durable| durable.segments = number + 1);
         }
     }
 
@@ -132,7 +172,7 @@ impl Uploads {
         let mut lane = lock(&self.lane);
         loop {
             let now = Instant::now();
-            if self.has_ended.load(Relaxed) {
+            if lane.has_ended() {
                 return None;
             }
             if let Some(segment) = lane.take(now) {
@@ -172,13 +212,20 @@ impl Uploads {
                 Err(_) => {}
             }
             let lane = lock(&self.lane);
-            if self.has_ended.load(Relaxed) {
+            if lane.has_ended() {
                 return false;
             }
             drop(self.wake.wait_timeout(lane, wait));
             wait = (wait * 2).min(AGAIN_AFTER_MAX);
         }
     }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic")
 }
 
 /// The hour of a moment in UTC, `YYYY-MM-DD-HH`.
