@@ -13,7 +13,8 @@
 //! 6. `show`: events and calls as lines of text and JSON.
 //! 7. `rows`: spans, calls and events as rows of a table ([`Dump::each_row`]), and as CSV.
 //! 8. `cut`: a piece of a dump as a trace file ([`Dump::cut`]).
-//! 9. [`store`]: the segments of a collector's store and their indexes.
+//! 9. `parts`: a trace that comes in parts, each read once ([`Part`]).
+//! 10. [`store`]: the segments of a collector's store and their indexes.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,6 +39,7 @@ pub mod store;
 mod blocks;
 mod cut;
 mod events;
+mod parts;
 mod rows;
 mod show;
 mod sums;
@@ -58,6 +60,7 @@ pub use events::payload::Payload;
 pub use events::span::{Entered, Span};
 pub use events::span_pairs::{CutSpans, Paired, SpanPairs};
 pub use events::stats::{RingCount, Stats, TypeCount};
+pub use parts::{CoveredSession, CoveredSlot, LossRow, Part, PartEnd, Settled};
 pub use rows::args::{ArgColumn, ArgKind, value_text};
 pub use rows::column::Column;
 pub use rows::csv::CsvWriter;

@@ -1,10 +1,13 @@
 //! `ringmark-fleet`: the commands of `ringmark`, with what needs many other crates. `ringmark` goes on as it for
 //! `s3://` and for `--format parquet`.
 //!
-//! `options` reads the command line of what is written as columns, which is that of `ringmark`; `table`
-//! gathers rows in columns; `output` writes the columns as Parquet or Arrow; `s3` keeps objects.
+//! `compact` makes tables of a store of objects, with `losses` as one of them. `options` reads the command line of
+//! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns; `output` writes the
+//! columns as Parquet or Arrow; `s3` keeps objects.
 #![forbid(unsafe_code)]
 
+mod compact;
+mod losses;
 mod options;
 mod output;
 mod s3;
@@ -21,7 +24,7 @@ use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
 
-use options::{Options, Scan};
+use options::{Command, Options, Scan};
 
 /// Done.
 const FINE: u8 = 0;
@@ -42,14 +45,18 @@ struct Fleet;
 impl Extension for Fleet {
     fn run(&self, words: Vec<OsString>) -> u8 {
         let words = [OsString::from("ringmark-fleet")].into_iter().chain(words);
-        let options = match Options::try_parse_from(words) {
-            Ok(options) => options.command.options(),
+        let command = match Options::try_parse_from(words) {
+            Ok(options) => options.command,
             Err(error) => {
                 let _ = error.print();
                 return USAGE;
             }
         };
-        run(&options).unwrap_or_else(|(exit, error)| {
+        let done = match command {
+            Command::Scan(options) | Command::Export(options) => run(&options),
+            Command::Compact(options) => compact(&options),
+        };
+        done.unwrap_or_else(|(exit, error)| {
             eprintln!("ringmark-fleet: {error:#}");
             exit
         })
@@ -62,6 +69,11 @@ impl Extension for Fleet {
     fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>> {
         Ok(Arc::new(s3::Bucket::open(url)?))
     }
+}
+
+fn compact(options: &compact::Compact) -> Result<u8, (u8, anyhow::Error)> {
+    let is_clean = compact::run(options).map_err(|error| (UNREADABLE, error))?;
+    Ok(if is_clean { FINE } else { LOST })
 }
 
 fn run(options: &Scan) -> Result<u8, (u8, anyhow::Error)> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::compact::Compact;
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringmark_decoder::{Chosen, Dump, Filter, SessionChoice, duration_ns};
@@ -26,14 +27,8 @@ pub(crate) enum Command {
     Scan(Scan),
     /// The same, as 'ringmark export' has it
     Export(Scan),
-}
-
-impl Command {
-    pub(crate) fn options(self) -> Scan {
-        match self {
-            Self::Scan(options) | Self::Export(options) => options,
-        }
-    }
+    /// Make tables of what collectors have stored as objects
+    Compact(Compact),
 }
 
 /// How rows are written.

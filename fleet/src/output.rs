@@ -121,11 +121,11 @@ impl Writer {
 }
 
 /// zstd at level 1, which is smaller here than level 3; times as differences; all else by dictionary.
-fn properties() -> anyhow::Result<WriterProperties> {
+pub(crate) fn properties() -> anyhow::Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    for column in ["ts_ns", "idx"] {
+    for column in ["ts_ns", "idx", "t_ns"] {
         let path = ColumnPath::from(column);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)

@@ -38,10 +38,18 @@ pub(crate) struct Table {
     truncated: BooleanBuilder,
     args: Vec<ArgBuilder>,
     others: StringBuilder,
+    clock: Option<ClockColumns>,
     /// The session of the row before: its address and its id as text.
     of_session: (usize, String),
     /// Memory that is used again.
     json: Vec<u8>,
+}
+
+/// What is known of the clock behind the times: a database has no trace to ask.
+#[derive(Default)]
+struct ClockColumns {
+    t_ns: Int64Builder,
+    error_ns: Int64Builder,
 }
 
 /// The column of an argument.
@@ -79,9 +87,21 @@ impl Table {
             lost_before: Int64Builder::new(),
             truncated: BooleanBuilder::new(),
             others: StringBuilder::new(),
+            clock: None,
             of_session: (0, String::new()),
             json: Vec::new(),
         }
+    }
+
+    /// With columns about the clock, before there are rows.
+    pub(crate) fn with_clock(mut self) -> Self {
+        let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
+        for (name, is_nullable) in [("t_ns", false), ("clock_err_ns", true)] {
+            fields.push(Arc::new(Field::new(name, DataType::Int64, is_nullable)));
+        }
+        self.schema = Arc::new(Schema::new(fields));
+        self.clock = Some(ClockColumns::default());
+        self
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -125,6 +145,11 @@ impl Table {
         self.depth.append_option(depth);
         self.lost_before.append_value(signed(row.lost_before));
         self.truncated.append_value(row.is_truncated);
+        if let Some(clock) = &mut self.clock {
+            clock.t_ns.append_value(signed(record.t_ns));
+            let error_ns = session.clock.error_ns(record.t_ns);
+            clock.error_ns.append_option(error_ns.map(signed));
+        }
         self.push_args(row);
     }
 
@@ -188,6 +213,10 @@ impl Table {
         ];
         columns.extend(self.args.iter_mut().map(ArgBuilder::finish));
         columns.push(Arc::new(self.others.finish()));
+        if let Some(clock) = &mut self.clock {
+            columns.push(Arc::new(clock.t_ns.finish()));
+            columns.push(Arc::new(clock.error_ns.finish()));
+        }
         RecordBatch::try_new(self.schema.clone(), columns)
     }
 }
@@ -293,16 +322,16 @@ fn append_bool(value: Value<'_>, column: &mut BooleanBuilder) -> bool {
 }
 
 /// A number that all engines read: those beyond 2^63 are no times, and no numbers of pages.
-fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn known(id: u32) -> Option<i32> {
+pub(crate) fn known(id: u32) -> Option<i32> {
     i32::try_from(id).ok().filter(|id| *id != 0)
 }
 
 /// Appends a text; null for an empty one.
-fn text(bytes: &[u8], column: &mut StringBuilder) {
+pub(crate) fn text(bytes: &[u8], column: &mut StringBuilder) {
     match bytes {
         [] => column.append_null(),
         bytes => text_or_empty(bytes, column),

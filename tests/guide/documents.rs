@@ -41,6 +41,7 @@ documents! {
     guide_concepts "docs/src/concepts.md"
     guide_crash "docs/src/crash.md"
     guide_faq "docs/src/faq.md"
+    guide_fleet_tables "docs/src/fleet-tables.md"
     guide_functions "docs/src/functions.md"
     guide_howto_ci "docs/src/howto-ci.md"
     guide_howto_containers "docs/src/howto-containers.md"

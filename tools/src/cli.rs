@@ -9,9 +9,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    cat, certs, clean, collect, completions, cut, demo, doctor, enable, events, export, functions,
-    graph, list, man, record, reference, report, run, scan, snapshot, stat, store, stream, top,
-    trace, verify, view,
+    cat, certs, clean, collect, compact, completions, cut, demo, doctor, enable, events, export,
+    functions, graph, list, man, record, reference, report, run, scan, snapshot, stat, store,
+    stream, top, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     Stream(stream::Args),
     Collect(collect::Args),
+    Compact(compact::Args),
     Store(store::Args),
     Certs(certs::Args),
     Events(events::Args),
@@ -125,6 +126,7 @@ impl Command {
             Self::Snapshot(args) => args.run(),
             Self::Stream(args) => args.run(),
             Self::Collect(args) => args.run(Cli::command()),
+            Self::Compact(args) => args.run(),
             Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),
             Self::Events(args) => args.run(),

@@ -7,7 +7,7 @@
 
 mod blocks;
 mod bounds;
-mod pages;
+pub(crate) mod pages;
 mod session;
 
 use std::collections::HashSet;

@@ -14,7 +14,7 @@ use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::loss::after;
 use crate::trace_file::session::{Session, Slot};
-use crate::trace_file::window;
+use crate::trace_file::window::{self, Inside};
 
 /// A page of a piece.
 #[derive(Debug)]
@@ -44,7 +44,8 @@ pub(super) fn of<'d>(session: &'d Session, bounds: &Bounds) -> Vec<CutPage<'d>> 
         kept.push(vec![Vec::new(); slot.pages.len()]);
     }
     let from = |page: &Page| bounds.from(page);
-    for (slot, at, index) in window::reaching(&session.slots, &session.schema, from) {
+    for (slot, at, index) in window::reaching(&session.slots, &session.schema, from, Inside::Stays)
+    {
         kept[slot][at].push(index);
     }
     let slots = session.slots.iter().zip(kept);
@@ -187,7 +188,7 @@ impl<'d> CutPage<'d> {
 }
 
 /// Makes a record BUSY over its whole length.
-fn blank(record: &mut [u8]) {
+pub(crate) fn blank(record: &mut [u8]) {
     let words = record.len() as u64 / 8;
     record.fill(0);
     if let Some(head) = record.first_chunk_mut() {

@@ -49,14 +49,27 @@ impl Dump {
         chosen: Chosen,
         to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
     ) -> Result<RowsEnd, E> {
+        let mut lost = LostSince::default();
+        self.rows_and_losses(chosen, &mut lost, to, |_| ())
+    }
+
+    /// The same, with the losses. `lost`: those that are for the next row of their thread, before and after.
+    pub(crate) fn rows_and_losses<'d, E>(
+        &'d self,
+        chosen: Chosen,
+        lost: &mut LostSince,
+        to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
+        to_lost: impl FnMut(&Lost<'d>),
+    ) -> Result<RowsEnd, E> {
         let filters = (chosen.records.clone(), chosen.conditions);
         let mut picker = Picker::new(filters, Some(SpanPairs::new(self)), None, false);
         let mut rows = Rows {
             to,
+            to_lost,
             failed: None,
             records: chosen.records,
             near: NearStart::default(),
-            lost: HashMap::new(),
+            lost: std::mem::take(lost),
             end: RowsEnd::default(),
         };
         let mut events = self.events_bare();
@@ -69,6 +82,7 @@ impl Dump {
         let mut end = rows.end;
         end.lost_after = rows.lost.values().sum();
         end.open = open(self, &picker);
+        *lost = rows.lost;
         Ok(end)
     }
 }
@@ -93,18 +107,21 @@ fn open(dump: &Dump, picker: &Picker<'_>) -> u64 {
         .count() as u64
 }
 
+/// Losses since the last row, by number of session and slot; `None`: of the session as a whole.
+pub(crate) type LostSince = HashMap<(usize, Option<u32>), u64>;
+
 /// Makes rows of what is picked.
-struct Rows<F, E> {
+struct Rows<F, L, E> {
     to: F,
+    to_lost: L,
     failed: Option<E>,
     records: Filter,
     near: NearStart,
-    /// Losses since the last row, by number of session and slot; `None`: of the session as a whole.
-    lost: HashMap<(usize, Option<u32>), u64>,
+    lost: LostSince,
     end: RowsEnd,
 }
 
-impl<F, E> Rows<F, E> {
+impl<F, L, E> Rows<F, L, E> {
     fn give<'d>(&mut self, mut row: Row<'_, 'd>)
     where
         F: FnMut(&Row<'_, 'd>) -> Result<(), E>,
@@ -124,7 +141,11 @@ impl<F, E> Rows<F, E> {
     }
 }
 
-impl<'d, E, F: FnMut(&Row<'_, 'd>) -> Result<(), E>> Picks<'d> for Rows<F, E> {
+impl<'d, E, F, L> Picks<'d> for Rows<F, L, E>
+where
+    F: FnMut(&Row<'_, 'd>) -> Result<(), E>,
+    L: FnMut(&Lost<'d>),
+{
     fn event(&mut self, event: &Event<'d>) {
         let start = event.start(&mut self.near);
         self.give(Row::of_event(event, start));
@@ -148,6 +169,7 @@ impl<'d, E, F: FnMut(&Row<'_, 'd>) -> Result<(), E>> Picks<'d> for Rows<F, E> {
     }
 
     fn lost(&mut self, lost: &Lost<'d>) {
+        (self.to_lost)(lost);
         let slot = lost.page.map(|page| page.header.slot);
         let count = self.lost.entry((lost.session.number, slot)).or_default();
         *count = count.saturating_add(lost.loss.count);

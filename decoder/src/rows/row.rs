@@ -122,8 +122,24 @@ impl<'r, 'd> Row<'r, 'd> {
         }
     }
 
+    /// That of a span that was made, and whose end no record says.
+    pub(crate) fn of_made(made: &'r Event<'d>) -> Self {
+        Self {
+            kind: "span",
+            record: made,
+            name: made.name(),
+            target: made.target(),
+            start_ns: wall(made, made.wall_ns()),
+            dur_ns: None,
+            is_truncated: false,
+            depth: None,
+            lost_before: 0,
+            args: Args::Event(made),
+        }
+    }
+
     /// That of a call that was entered, and whose end no record says.
-    pub(super) fn of_entry(entry: &'r Event<'d>, function: &'d Function, depth: u32) -> Self {
+    pub(crate) fn of_entry(entry: &'r Event<'d>, function: &'d Function, depth: u32) -> Self {
         let words = entry.ty.function.map(|m| (m, &entry.payload[..]));
         Self {
             kind: "call",

@@ -25,5 +25,5 @@ pub use index_file::{load_index, segment_end};
 pub use object_names::{
     OBJECTS_ID, is_object_store, is_raw, objects_below, raw_object, schema_object, schema_session,
 };
-pub use object_source::{ListedObject, ObjectSource};
+pub use object_source::{DirectorySource, ListedObject, ObjectSource};
 pub use read::{Opened, Unreadable, read, removed_text};

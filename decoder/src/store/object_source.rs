@@ -42,10 +42,13 @@ pub trait ObjectSource {
 }
 
 /// A directory in which objects are files.
-pub(super) struct DirectorySource(PathBuf);
+#[derive(Debug)]
+pub struct DirectorySource(PathBuf);
 
 impl DirectorySource {
-    pub(super) fn new(root: &Path) -> Self {
+    /// The store whose root this is.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
         Self(root.to_owned())
     }
 }

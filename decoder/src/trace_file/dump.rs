@@ -20,6 +20,7 @@ use crate::blocks::join::Joined;
 use crate::blocks::page::Page;
 use crate::trace_file::choice::SessionChoice;
 use crate::trace_file::process;
+use crate::trace_file::resumed::Resumed;
 use crate::trace_file::session::{Counters, Session, SessionBlock};
 use crate::trace_file::session_builder::SessionBuilder;
 use crate::trace_file::shared_threads::SharedThread;
@@ -135,6 +136,8 @@ pub struct DumpBuilder {
     unpacked: Arc<Unpacked>,
     /// Finished spans are not looked for around events.
     is_bare: bool,
+    /// What earlier parts hold; `None`: this is no part.
+    pub(crate) resumed: Option<Resumed>,
 }
 
 impl DumpBuilder {
@@ -279,6 +282,12 @@ impl DumpBuilder {
             }
             kind::PAGE => {
                 let page = Page::read(block, Content::of(block, kept))?;
+                if let Some(resumed) = &mut self.resumed
+                    && resumed.holds(uuid, self.owners.get(&uuid), &page)
+                {
+                    self.dump.repeated += 1;
+                    return Ok(());
+                }
                 let session = self.session(uuid, place);
                 let joined = session.take_page(page, block.content, place)?;
                 self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
@@ -294,7 +303,7 @@ impl DumpBuilder {
         Ok(())
     }
 
-    fn session(&mut self, uuid: Uuid, place: &Place) -> &mut SessionBuilder {
+    pub(crate) fn session(&mut self, uuid: Uuid, place: &Place) -> &mut SessionBuilder {
         let owner = self.owners.get(&uuid);
         let known = self.places.entry(uuid).or_default();
         let its = |index: &&usize| self.sessions[**index].may_be_of(owner);

@@ -59,6 +59,10 @@ fn total(lost: &[u64; CAUSES]) -> u64 {
     lost.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))
 }
 
+/// Mark of a piece that an earlier part holds, in which events were lost: that loss is counted, and calls
+/// that were open then may have ended in it.
+pub(crate) const CARRIED_LOSS: u32 = 1;
+
 /// Goes over the pages of a slot and its counters.
 pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     let counters = session
@@ -106,7 +110,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         losses.pass(end, piece, counted, gap);
         next_page = piece.next_page.max(next_page);
     }
-    if let Some(counters) = counters {
+    if let Some(counters) = counters.filter(|_| !session.goes_on) {
         let now = total(&counters.lost).saturating_sub(lost);
         causes.take(now, |why, count| losses.push(end, why, count));
         if session.is_final() {
@@ -167,6 +171,9 @@ impl SlotLosses {
         causes.take(before, |why, count| self.push(index, why, count));
         let within = piece.last_lost.saturating_sub(piece.first_lost.max(*lost));
         causes.take(within, |_, _| {});
+        if piece.reserved == CARRIED_LOSS {
+            self.push(index, Why::Lost(causes.default), 0);
+        }
         *lost = (*lost).max(piece.last_lost);
         *events = (*events).max(piece.end_event);
     }
@@ -206,7 +213,7 @@ impl SlotLosses {
 /// Losses that belong to no page: those of the session as a whole, and those of slots that have
 /// no page here. The ring id is `None` for the former.
 pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
-    let Some(counters) = &session.counters else {
+    let Some(counters) = session.counters.as_ref().filter(|_| !session.goes_on) else {
         return Vec::new();
     };
     let mut losses = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ringmark_format::progress::{GoneRange, Progress, ProgressSlot, cause};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::damage::Fault;
 use crate::trace_file::why::Why;
@@ -135,6 +135,34 @@ impl HostProgress {
         if range.from < range.to {
             self.slots.entry(range.slot).or_default().take_range(range);
         }
+    }
+
+    /// Content of a PROGRESS block that says all of this, but for ranges that end before `next` of their slot.
+    pub(crate) fn content(&self, next: impl Fn(u32) -> u64) -> Option<Vec<u8>> {
+        let (mono_ns, real_ns) = self.latest?;
+        let (mut slots, mut ranges) = (Vec::new(), Vec::new());
+        for (slot, known) in &self.slots {
+            let said = ProgressSlot {
+                slot: *slot,
+                reserved: 0,
+                start: known.since,
+                acked: known.acked,
+            };
+            slots.extend_from_slice(said.as_bytes());
+            let gone = known.gone.values().filter(|range| range.to > next(*slot));
+            gone.for_each(|range| ranges.extend_from_slice(range.as_bytes()));
+        }
+        let head = Progress {
+            epoch: 0,
+            flags: 0,
+            real_ns,
+            mono_ns,
+            schema_acked: 0,
+            store: [0; 16],
+            slots: (slots.len() / ProgressSlot::BYTES) as u32,
+            ranges: (ranges.len() / GoneRange::BYTES) as u32,
+        };
+        Some([head.as_bytes(), &slots, &ranges].concat())
     }
 
     /// Whether the host said anything.

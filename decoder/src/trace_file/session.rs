@@ -44,6 +44,8 @@ pub struct Session {
     pub(crate) left_out: Vec<IndexSlot>,
     /// Its oldest segments were removed from the store that it was read from.
     pub(crate) is_shortened: bool,
+    /// Only a part of it is here, and what comes later will be read with the next part.
+    pub(crate) goes_on: bool,
     /// The stacks of open spans that were copied last, by slot.
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.

@@ -13,6 +13,7 @@ use crate::blocks::page::Page;
 use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::extent::Extent;
 use crate::trace_file::finished_spans::ReachingSpans;
+use crate::trace_file::loss::after;
 use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::packed_stream::PackedStream;
 use crate::trace_file::progress::HostProgress;
@@ -89,6 +90,20 @@ impl SessionBuilder {
         }
     }
 
+    /// Pages of a slot in their order: number, and reservations of the slot before and up to the end.
+    pub(crate) fn pages_of(&self, slot: u32) -> impl Iterator<Item = (u64, u64, u64)> {
+        let pages = self.pages.range((slot, 0, 0)..=(slot, u64::MAX, u64::MAX));
+        pages.map(|((_, number, _), checked)| {
+            let page = &checked.page;
+            (*number, page.header.first_event, after(page))
+        })
+    }
+
+    /// Takes pieces of slots that earlier parts hold; see [`CARRIED_LOSS`](crate::trace_file::loss::CARRIED_LOSS).
+    pub(crate) fn carry_out(&mut self, pieces: Vec<IndexSlot>) {
+        self.left_out.extend(pieces);
+    }
+
     /// Whether more than an index was read of it.
     pub(crate) fn is_known(&self) -> bool {
         self.block.is_some() || self.left_out.is_empty() || !self.pages.is_empty()
@@ -127,7 +142,11 @@ impl SessionBuilder {
 
     /// Takes slots of a segment that is not read: what its index lists is not missing.
     pub(crate) fn leave_out(&mut self, slots: &[IndexSlot]) {
-        self.left_out.extend_from_slice(slots);
+        let of_index = |slot: &IndexSlot| IndexSlot {
+            reserved: 0,
+            ..*slot
+        };
+        self.left_out.extend(slots.iter().map(of_index));
     }
 
     /// A known end counts before one that is not, the later before the earlier.
@@ -228,6 +247,7 @@ impl SessionBuilder {
             dead_tick: self.dead_tick,
             left_out: self.left_out,
             is_shortened: false,
+            goes_on: false,
             open_stacks: self.open_spans.finish(),
             window: self.extent.window(),
             process: number,

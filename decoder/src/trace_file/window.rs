@@ -19,6 +19,9 @@ use crate::trace_file::time::SessionClock;
 /// Where a record stands: slot, page in it, number in the page.
 pub(crate) type RecordPlace = (usize, usize, u64);
 
+/// Records of one span that are kept, beside the first.
+const RECORDS_MAX: usize = 64;
+
 /// An entry or exit of a call on another stack: tick, place, whose and where, whether it is an exit.
 type Elsewhere = (u64, RecordPlace, (u64, u32, u64), bool);
 
@@ -35,6 +38,7 @@ struct Begun {
     elsewhere: Vec<Elsewhere>,
     /// What stays.
     kept: Vec<RecordPlace>,
+    inside: Inside,
 }
 
 /// Leaves out the records that are earlier than the windows of their pages, and counts each page
@@ -47,7 +51,7 @@ pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
         page.from = clock.first_tick(page.from_mono_ns);
     }
-    for (number, at, index) in reaching(slots, schema, |page| page.from) {
+    for (number, at, index) in reaching(slots, schema, |page| page.from, Inside::Stays) {
         slots[number].pages[at].kept.push(index);
     }
     let mut bytes = Vec::new();
@@ -58,14 +62,26 @@ pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     }
 }
 
+/// What becomes of the calls of other tracers inside a call that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Inside {
+    /// They may go on, for one of these tracers.
+    #[default]
+    Stays,
+    /// They have ended with it.
+    Ends,
+}
+
 /// The records before the window that begin what reaches into it. `from`: the tick at which the window
 /// of a page begins.
 pub(crate) fn reaching(
     slots: &[Slot],
     schema: &Schema,
     from: impl Fn(&Page) -> u64,
+    inside: Inside,
 ) -> Vec<RecordPlace> {
     let (mut begun, mut bytes) = (Begun::default(), Vec::new());
+    begun.inside = inside;
     for (number, slot) in slots.iter().enumerate() {
         let mut ring: Option<RingId> = None;
         for (at, page) in slot.pages.iter().enumerate() {
@@ -94,7 +110,11 @@ impl Begun {
             return;
         };
         if let Some(function) = ty.function {
-            let call = (function.tracers, function.function);
+            let tracers = match self.inside {
+                Inside::Stays => function.tracers,
+                Inside::Ends => 0,
+            };
+            let call = (tracers, function.function);
             if function.has_slot {
                 let words = FunctionWords::read(function, payload);
                 if let Some(slot) = words.slot.filter(|_| !function.timed) {
@@ -106,7 +126,7 @@ impl Begun {
                 if let Some(at) = self.calls.iter().rposition(|c| c.0 == call) {
                     // What these tracers saw inside it has ended with it.
                     let inside = self.calls.split_off(at).into_iter();
-                    let others = inside.filter(|c| c.0.0 != function.tracers);
+                    let others = inside.filter(|c| c.0.0 != tracers);
                     self.calls.extend(others);
                 }
             } else if !function.timed && !function.loose {
@@ -149,7 +169,7 @@ impl Begun {
             };
         }
         self.kept.extend(elsewhere.into_values());
-        let (mut open, mut closed) = (HashMap::<u64, Vec<RecordPlace>>::new(), HashSet::new());
+        let (mut open, mut closed) = (HashMap::<u64, Life>::new(), HashSet::new());
         self.lives.sort_unstable_by_key(|life| (life.0, life.1));
         for (_, place, id, shape) in self.lives {
             match shape {
@@ -159,14 +179,28 @@ impl Begun {
                 }
                 Shape::SpanNew => {
                     closed.remove(&id);
-                    open.insert(id, vec![place]);
+                    open.insert(id, Life(vec![place]));
                 }
                 _ if closed.contains(&id) => {}
                 _ => open.entry(id).or_default().push(place),
             }
         }
-        self.kept.extend(open.into_values().flatten());
+        self.kept.extend(open.into_values().flat_map(|life| life.0));
         self.kept
+    }
+}
+
+/// The records of a span that was not closed.
+#[derive(Default)]
+struct Life(Vec<RecordPlace>);
+
+impl Life {
+    /// Adds a record with fields. The latest of very many are kept.
+    fn push(&mut self, place: RecordPlace) {
+        if self.0.len() > RECORDS_MAX {
+            self.0.remove(1);
+        }
+        self.0.push(place);
     }
 }
 

@@ -42,6 +42,24 @@ pub fn more_schema() -> Vec<u8> {
     .concat()
 }
 
+/// A COUNTERS block of a random trace with three slots, as of a tick. Each slot counts what its page at that
+/// time holds. `headers`: those of all pages.
+pub fn counters_at(session: Uuid, headers: &[PageHeader], tick: u64) -> Vec<u8> {
+    let slots = (0..3).map(|slot| {
+        let mut of_slot = headers.iter().filter(|header| header.slot == slot);
+        let next = of_slot.find(|header| header.tick_base > tick);
+        let mut counters = slot_counters(next.map_or(u64::MAX, |next| next.first_event), [0; 8]);
+        counters.slot = slot;
+        counters
+    });
+    let slots: Vec<_> = slots.collect();
+    let mut content = counters(&slots, [0; 8], false);
+    content[..16].copy_from_slice([tick, MONO_ZERO_NS + tick - 1000].as_bytes());
+    let mut block = Vec::new();
+    write::counters(&mut block, session, &content).unwrap();
+    block
+}
+
 /// A record in the making: slot, ticks since the record before, kind, number.
 pub type Step = (u8, u16, u8, u8);
 

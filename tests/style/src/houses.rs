@@ -177,6 +177,7 @@ pub const FLOORS: &[House<'_>] = &[
             "show",
             "rows",
             "cut",
+            "parts",
             "store",
         ],
     ),

@@ -25,7 +25,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Control", &["enable", "disable", "trace"]),
-    ("Fleet", &["stream", "collect", "store", "certs"]),
+    ("Fleet", &["stream", "collect", "compact", "store", "certs"]),
     ("Help", &["doctor", "demo", "completions", "man", "help"]),
 ];
 

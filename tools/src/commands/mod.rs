@@ -4,6 +4,7 @@ pub(crate) mod cat;
 pub(crate) mod certs;
 pub(crate) mod clean;
 pub(crate) mod collect;
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod cut;
 pub(crate) mod demo;

@@ -1,0 +1,188 @@
+//! Rows in Parquet files: one file for each table and hour, until it is large.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use ringmark_decoder::Row;
+
+use super::log::AddedFile;
+use super::objects::Objects;
+use super::time::date_and_hour;
+use crate::losses::Losses;
+use crate::output::properties;
+use crate::table::Table;
+
+/// Rows of a file, at most.
+const ROWS_MAX: u64 = 2 << 20;
+/// Files that are written at a time, at most.
+const OPEN_MAX: usize = 8;
+/// The tables. Losses come first: with them a batch is decided.
+pub(crate) const TABLES: [&str; 3] = ["losses", "events", "spans"];
+
+/// A table, and the hour of the start.
+type Place = (&'static str, u64);
+
+/// Files in the making.
+pub(crate) struct Files<'o> {
+    objects: &'o dyn Objects,
+    /// What the names of the files begin with: those of no other writer do.
+    writer: String,
+    open: BTreeMap<Place, Open>,
+    done: BTreeMap<String, Vec<AddedFile>>,
+    number: u64,
+    rows: u64,
+}
+
+/// A file in the making.
+struct Open {
+    table: Table,
+    writer: ArrowWriter<Vec<u8>>,
+    file: AddedFile,
+    /// Rows of all files when it got its last one.
+    used: u64,
+}
+
+/// The columns of a table.
+pub(crate) fn schema(table: &str) -> SchemaRef {
+    match table {
+        "losses" => Losses::schema(),
+        _ => Table::new(Vec::new()).with_clock().schema(),
+    }
+}
+
+impl<'o> Files<'o> {
+    pub(crate) fn new(objects: &'o dyn Objects, writer: String) -> Self {
+        Self {
+            objects,
+            writer,
+            open: BTreeMap::new(),
+            done: BTreeMap::new(),
+            number: 0,
+            rows: 0,
+        }
+    }
+
+    /// Adds a row to the file of its start. One whose start is not known is where it ended.
+    pub(crate) fn push(&mut self, row: &Row<'_, '_>) -> anyhow::Result<()> {
+        let table = match row.kind {
+            "span" | "call" => "spans",
+            _ => "events",
+        };
+        let ns = row.start_ns.unwrap_or_else(|| row.record.wall_ns());
+        let place = (table, ns / super::time::HOUR_NS);
+        self.rows += 1;
+        if !self.open.contains_key(&place) {
+            self.make_room()?;
+            self.open.insert(place, Open::new(place.1)?);
+        }
+        let Some(open) = self.open.get_mut(&place) else {
+            return Ok(());
+        };
+        open.used = self.rows;
+        open.push(row)?;
+        if open.file.rows >= ROWS_MAX {
+            self.close(place)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the file that waits for the longest time, if there are many.
+    fn make_room(&mut self) -> anyhow::Result<()> {
+        let oldest = self.open.iter().min_by_key(|(_, open)| open.used);
+        match oldest.map(|(place, _)| *place) {
+            Some(place) if self.open.len() >= OPEN_MAX => self.close(place),
+            _ => Ok(()),
+        }
+    }
+
+    fn close(&mut self, place: Place) -> anyhow::Result<()> {
+        let Some(open) = self.open.remove(&place) else {
+            return Ok(());
+        };
+        let (file, bytes) = open.finish()?;
+        self.put(place.0, file, &bytes)
+    }
+
+    fn put(&mut self, table: &str, mut file: AddedFile, bytes: &[u8]) -> anyhow::Result<()> {
+        file.path = format!(
+            "date={}/hour={:02}/{}-{}.parquet",
+            file.date, file.hour, self.writer, self.number
+        );
+        file.bytes = bytes.len() as u64;
+        self.number += 1;
+        let name = format!("tables/{table}/{}", file.path);
+        self.objects.put(&name, bytes).context(name)?;
+        self.done.entry(table.to_owned()).or_default().push(file);
+        Ok(())
+    }
+
+    /// Closes all files; returns what each table gets.
+    pub(crate) fn finish(
+        mut self,
+        losses: Losses,
+    ) -> anyhow::Result<BTreeMap<String, Vec<AddedFile>>> {
+        while let Some(place) = self.open.keys().next().copied() {
+            self.close(place)?;
+        }
+        for (file, bytes) in losses.finish()? {
+            self.put("losses", file, &bytes)?;
+        }
+        Ok(self.done)
+    }
+}
+
+/// A file that will be written, of this hour.
+pub(crate) fn file_of(hour: u64) -> AddedFile {
+    let (date, hour) = date_and_hour(hour);
+    AddedFile {
+        path: String::new(),
+        date,
+        hour,
+        bytes: 0,
+        rows: 0,
+        times: None,
+        without_time: 0,
+    }
+}
+
+impl AddedFile {
+    /// Counts a row.
+    pub(crate) fn count(&mut self, start_ns: Option<u64>) {
+        self.rows += 1;
+        let Some(ns) = start_ns.and_then(|ns| i64::try_from(ns).ok()) else {
+            self.without_time += 1;
+            return;
+        };
+        let (first, last) = self.times.unwrap_or((ns, ns));
+        self.times = Some((first.min(ns), last.max(ns)));
+    }
+}
+
+impl Open {
+    fn new(hour: u64) -> anyhow::Result<Self> {
+        let table = Table::new(Vec::new()).with_clock();
+        let writer = ArrowWriter::try_new(Vec::new(), table.schema(), Some(properties()?))?;
+        Ok(Self {
+            table,
+            writer,
+            file: file_of(hour),
+            used: 0,
+        })
+    }
+
+    fn push(&mut self, row: &Row<'_, '_>) -> anyhow::Result<()> {
+        self.table.push(row);
+        self.file.count(row.start_ns);
+        if self.table.is_full() {
+            self.writer.write(&self.table.take()?)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<(AddedFile, Vec<u8>)> {
+        self.writer.write(&self.table.take()?)?;
+        Ok((self.file, self.writer.into_inner()?))
+    }
+}

@@ -1,0 +1,103 @@
+//! The segments that a batch reads, with the schema that they need.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use anyhow::{Context, anyhow};
+use ringmark_decoder::store::{
+    ListedObject, ObjectSource, SegmentFooter, directory_name, is_raw, schema_session,
+};
+use ringmark_decoder::{CoveredSession, Dump, DumpBuilder};
+use ringmark_format::Uuid;
+
+/// Above all segments, and all schema.
+const RAW: &str = "raw/v2";
+const SCHEMA: &str = "schema";
+
+/// A slot of a session: host, session, slot.
+type SlotOf = (Vec<u8>, Uuid, u32);
+/// By segment, the last page of each slot in it.
+pub(crate) type Met = BTreeMap<String, BTreeMap<SlotOf, u64>>;
+
+/// What was read.
+pub(crate) struct Read {
+    pub(crate) dump: Dump,
+    pub(crate) met: Met,
+    /// Segments that could not be read, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+/// The names of all segments.
+pub(crate) fn segments(source: &dyn ObjectSource) -> anyhow::Result<BTreeMap<String, u64>> {
+    let all = source.list(RAW).context(RAW)?.into_iter();
+    let segments = all.filter(|object| is_raw(&object.name));
+    Ok(segments.map(|object| (object.name, object.bytes)).collect())
+}
+
+/// Reads segments, after what earlier batches left.
+pub(crate) fn read(
+    source: &dyn ObjectSource,
+    segments: &[ListedObject],
+    covered: &[CoveredSession],
+) -> anyhow::Result<Read> {
+    let mut builder = DumpBuilder::new().bare();
+    builder
+        .resume(covered)
+        .map_err(|damage| anyhow!("{damage}"))?;
+    let (mut owners, mut unread) = (Vec::new(), Vec::new());
+    for segment in segments {
+        let footer = SegmentFooter::of_object(source, segment);
+        let footer = footer.with_context(|| segment.name.clone())?;
+        let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
+        let of: HashMap<Uuid, Vec<u8>> = sessions.map(|of| (of.session, of.host)).collect();
+        owners.push(of);
+    }
+    read_schema(source, &owners, covered, &mut builder)?;
+    let mut met = Met::new();
+    for (segment, owners) in segments.iter().zip(owners) {
+        builder.own(owners);
+        let name = &segment.name;
+        let file = source.open(name).with_context(|| name.clone())?;
+        if let Err(damage) = builder.read_file(&source.path(name), file) {
+            unread.push(format!("{name}: {damage}"));
+        }
+        met.insert(name.clone(), builder.take_met());
+    }
+    builder.own(HashMap::new());
+    Ok(Read {
+        dump: builder.finish(),
+        met,
+        unread,
+    })
+}
+
+/// Reads the schema of all sessions that may have rows.
+fn read_schema(
+    source: &dyn ObjectSource,
+    owners: &[HashMap<Uuid, Vec<u8>>],
+    covered: &[CoveredSession],
+    builder: &mut DumpBuilder,
+) -> anyhow::Result<()> {
+    let open = covered.iter().filter(|of| !of.is_over);
+    let mut hosts: HashSet<(Uuid, &[u8])> = open.map(|of| (of.session, &of.host[..])).collect();
+    let read = owners.iter().flatten();
+    hosts.extend(read.map(|(session, host)| (*session, &host[..])));
+    let mut wanted: HashMap<(Uuid, String), &[u8]> = HashMap::new();
+    for (session, host) in hosts {
+        let directory = directory_name(&String::from_utf8_lossy(host));
+        wanted.insert((session, directory), host);
+    }
+    for ListedObject { name, .. } in source.list(SCHEMA).context(SCHEMA)? {
+        let Some(session) = schema_session(&name) else {
+            continue;
+        };
+        let directory = name.split('/').nth(1).unwrap_or_default().to_owned();
+        if let Some(host) = wanted.get(&(session, directory)) {
+            let host = Some(host.to_vec()).filter(|host| !host.is_empty());
+            builder.own(host.into_iter().map(|host| (session, host)).collect());
+            let file = source.open(&name).with_context(|| name.clone())?;
+            // Pages without their schema are damage, which is counted.
+            let _ = builder.read_file(&source.path(&name), file);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The Delta log of a table: which files it has, and what every writer did.
+//!
+//! Each version is one object, created and never replaced: the writer that creates it has committed. It is read
+//! from the first version on; there are no checkpoints.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::objects::Objects;
+
+/// Name of the writer in `txn` actions.
+const APP: &str = "ringmark-compact";
+
+/// A file of a table, as `add` names it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AddedFile {
+    /// Its path below the table.
+    pub(crate) path: String,
+    pub(crate) date: String,
+    pub(crate) hour: u32,
+    pub(crate) bytes: u64,
+    pub(crate) rows: u64,
+    /// Earliest and latest start, ns since 1970; `None`: none is known.
+    pub(crate) times: Option<(i64, i64)>,
+    /// Rows without a known start.
+    pub(crate) without_time: u64,
+}
+
+/// The log of one table.
+pub(crate) struct Log<'o> {
+    objects: &'o dyn Objects,
+    /// Directory of the table.
+    table: String,
+}
+
+/// A table as its log says, up to a version.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    /// The version that comes next.
+    pub(crate) next: u64,
+    pub(crate) files: BTreeMap<String, AddedFile>,
+    /// Number of the last batch that was committed, and the object with its plan; 0: none was.
+    pub(crate) batch: u64,
+    pub(crate) plan: String,
+}
+
+impl AddedFile {
+    pub(crate) fn action(&self, now_ms: u64, is_change: bool) -> Value {
+        let mut stats = json!({
+            "numRecords": self.rows,
+            "nullCount": {"ts_ns": self.without_time},
+        });
+        if let Some((first, last)) = self.times {
+            stats["minValues"] = json!({"ts_ns": first});
+            stats["maxValues"] = json!({"ts_ns": last});
+        }
+        json!({"add": {
+            "path": self.path,
+            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
+            "size": self.bytes,
+            "modificationTime": now_ms,
+            "dataChange": is_change,
+            "stats": stats.to_string(),
+        }})
+    }
+
+    pub(crate) fn of_action(add: &Value) -> Option<Self> {
+        let stats: Value = serde_json::from_str(add["stats"].as_str()?).ok()?;
+        let at = |which: &str| stats[which]["ts_ns"].as_i64();
+        Some(Self {
+            path: add["path"].as_str()?.to_owned(),
+            date: add["partitionValues"]["date"].as_str()?.to_owned(),
+            hour: add["partitionValues"]["hour"].as_str()?.parse().ok()?,
+            bytes: add["size"].as_u64()?,
+            rows: stats["numRecords"].as_u64()?,
+            times: at("minValues").zip(at("maxValues")),
+            without_time: stats["nullCount"]["ts_ns"].as_u64().unwrap_or(0),
+        })
+    }
+}
+
+impl<'o> Log<'o> {
+    pub(crate) fn new(objects: &'o dyn Objects, table: &str) -> Self {
+        let table = table.to_owned();
+        Self { objects, table }
+    }
+
+    fn name(&self, version: u64) -> String {
+        format!("{}/_delta_log/{version:020}.json", self.table)
+    }
+
+    /// The table as it is now.
+    pub(crate) fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        loop {
+            let name = self.name(snapshot.next);
+            let bytes = match self.objects.get(&name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(snapshot),
+                read => read.with_context(|| name.clone())?,
+            };
+            let text = std::str::from_utf8(&bytes).with_context(|| name.clone())?;
+            for line in text.lines().filter(|line| !line.is_empty()) {
+                let action: Value = serde_json::from_str(line)
+                    .with_context(|| format!("{name}: expected a JSON object in each line"))?;
+                snapshot.take(&action);
+            }
+            snapshot.next += 1;
+        }
+    }
+
+    /// Creates a version; `false`: another writer has.
+    pub(crate) fn commit(&self, version: u64, actions: &[Value]) -> anyhow::Result<bool> {
+        let mut text = String::new();
+        for action in actions {
+            text += &action.to_string();
+            text.push('\n');
+        }
+        let name = self.name(version);
+        self.objects
+            .create(&name, text.as_bytes())
+            .with_context(|| name)
+    }
+}
+
+impl Snapshot {
+    fn take(&mut self, action: &Value) {
+        let path = |of: &Value| of["path"].as_str().map(str::to_owned);
+        if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
+            self.files.insert(file.path.clone(), file);
+        } else if let Some(path) = action.get("remove").and_then(path) {
+            self.files.remove(&path);
+        } else if let Some(txn) = action.get("txn").filter(|txn| txn["appId"] == APP) {
+            self.batch = txn["version"].as_u64().unwrap_or(0).max(self.batch);
+        } else if let Some(plan) = action["commitInfo"]["ringmark"]["plan"].as_str() {
+            self.plan = plan.to_owned();
+        }
+    }
+}
+
+/// The actions that make a table: they stand in its first version.
+pub(crate) fn first(id: &str, schema: &arrow_schema::Schema, now_ms: u64) -> Vec<Value> {
+    let mut fields: Vec<Value> = schema.fields().iter().map(|of| field(of)).collect();
+    for (name, kind) in [("date", "date"), ("hour", "integer")] {
+        fields.push(json!({"name": name, "type": kind, "nullable": true, "metadata": {}}));
+    }
+    let schema = json!({"type": "struct", "fields": fields}).to_string();
+    vec![
+        json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}),
+        json!({"metaData": {
+            "id": id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": ["date", "hour"],
+            "configuration": {},
+            "createdTime": now_ms,
+        }}),
+    ]
+}
+
+fn field(field: &arrow_schema::Field) -> Value {
+    use arrow_schema::DataType;
+    let kind = match field.data_type() {
+        DataType::Int64 => "long",
+        DataType::Int32 => "integer",
+        DataType::Boolean => "boolean",
+        _ => "string",
+    };
+    json!({"name": field.name(), "type": kind, "nullable": true, "metadata": {}})
+}
+
+/// The actions that say who commits what.
+pub(crate) fn about(batch: u64, (writer, plan): (&str, &str), now_ms: u64) -> Vec<Value> {
+    vec![
+        json!({"commitInfo": {
+            "timestamp": now_ms,
+            "operation": "WRITE",
+            "operationParameters": {},
+            "engineInfo": concat!("ringmark-fleet/", env!("CARGO_PKG_VERSION")),
+            "ringmark": {"batch": batch, "writer": writer, "plan": plan},
+        }}),
+        json!({"txn": {"appId": APP, "version": batch, "lastUpdated": now_ms}}),
+    ]
+}

@@ -1,0 +1,133 @@
+//! What a store of objects must do for its tables.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use ringmark_format::Uuid;
+
+/// Where files are until they have their names.
+const UNNAMED: &str = "tmp";
+
+/// A place for objects.
+pub(crate) trait Objects {
+    /// The bytes of an object.
+    fn get(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Puts an object under a name that no other has. It is durable when this returns.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// The same, unless there is one of that name: then `false`.
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool>;
+
+    /// Deletes an object; one that is not there is no error.
+    fn delete(&self, name: &str) -> io::Result<()>;
+}
+
+/// The path of a directory that is there, named by `file:///PATH` or as it is.
+pub(crate) fn path(url: &str) -> anyhow::Result<PathBuf> {
+    if let Some((scheme, _)) = url
+        .split_once("://")
+        .filter(|(scheme, _)| *scheme != "file")
+    {
+        bail!("{url}: found {scheme}://, expected a directory as file:///PATH");
+    }
+    let root = PathBuf::from(url.strip_prefix("file://").unwrap_or(url));
+    fs::canonicalize(&root).with_context(|| url.to_owned())
+}
+
+/// Objects that are files below a directory.
+pub(crate) struct Directory {
+    root: PathBuf,
+    /// Name of its next file that has none yet.
+    writer: Uuid,
+    next: std::cell::Cell<u64>,
+    faults: Faults,
+}
+
+impl Directory {
+    /// The directory of `url`: `file:///PATH` or a path. `writer`: a uuid that no other writer has.
+    pub(crate) fn new(url: &str, writer: Uuid) -> anyhow::Result<Self> {
+        Ok(Self {
+            root: path(url)?,
+            writer,
+            next: std::cell::Cell::new(0),
+            faults: Faults::of_environment(),
+        })
+    }
+
+    /// Writes a file, gives it its name by `name_it`, and makes both durable.
+    fn write(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        name_it: impl Fn(&Path, &Path) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.faults.pass();
+        let directory = self.root.join(UNNAMED);
+        fs::create_dir_all(&directory)?;
+        let number = self.next.replace(self.next.get() + 1);
+        let unnamed = directory.join(format!("{}.{number}", self.writer));
+        let mut file = File::create(&unnamed)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        self.faults.pass();
+        let path = self.root.join(name);
+        let above = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(above)?;
+        let named = name_it(&unnamed, &path);
+        let _ = fs::remove_file(&unnamed);
+        named?;
+        let mut above = Some(above);
+        while let Some(directory) = above {
+            File::open(directory)?.sync_all()?;
+            above = directory.parent().filter(|_| directory != self.root);
+        }
+        self.faults.pass();
+        Ok(())
+    }
+}
+
+impl Objects for Directory {
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.root.join(name))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write(name, bytes, |from, to| fs::rename(from, to))
+    }
+
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        match self.write(name, bytes, |from, to| fs::hard_link(from, to)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            written => written.map(|()| true),
+        }
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.faults.pass();
+        match fs::remove_file(self.root.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// Where a test ends the process: at one of the steps of a change, by count.
+struct Faults(std::cell::Cell<Option<u64>>);
+
+impl Faults {
+    fn of_environment() -> Self {
+        let at = || std::env::var("RINGMARK_FLEET_ABORT_AT").ok()?.parse().ok();
+        let at = if cfg!(debug_assertions) { at() } else { None };
+        Self(std::cell::Cell::new(at))
+    }
+
+    fn pass(&self) {
+        match self.0.get() {
+            Some(0) => std::process::abort(),
+            left => self.0.set(left.map(|left| left - 1)),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Stores of objects as collectors write them, out of random traces, and the rows of their tables.
+
+#![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ringmark_decoder::store::{FooterEntry, OBJECTS_ID, SegmentFooter, raw_object, schema_object};
+use ringmark_format::Uuid;
+use ringmark_format::block::kind;
+use ringmark_format::block_at::Blocks;
+use ringmark_format::codec::write;
+use ringmark_format::page::PageHeader;
+use ringmark_format::session::Mode;
+
+use zerocopy::FromBytes;
+
+use crate::common::random_trace::{RandomTrace, Step, counters_at};
+
+pub const HOST: &str = "web-1";
+/// Where a session's header has its uuid.
+const UUID_AT: usize = std::mem::offset_of!(ringmark_format::session::SessionHeader, session);
+
+/// A store in a directory of its own, removed at the end.
+pub struct Store(pub PathBuf);
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A session as its collector gets it: pages in the order in which they were sealed.
+pub struct Sent {
+    pub session: Uuid,
+    front: Vec<u8>,
+    schema: Vec<u8>,
+    pub pages: Vec<Vec<u8>>,
+    headers: Vec<PageHeader>,
+    pub end: Vec<u8>,
+}
+
+impl Sent {
+    /// A random session that has ended; the same for the same seed.
+    pub fn new(seed: u64, steps: usize) -> Self {
+        let mut state = seed | 1;
+        let mut below = |end: u64| {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 8) % end
+        };
+        let mut step = || -> Step {
+            (
+                below(3) as u8,
+                below(2000) as u16,
+                below(14) as u8,
+                below(7) as u8,
+            )
+        };
+        let steps: Vec<Step> = (0..steps).map(|_| step()).collect();
+        let trace = RandomTrace::new(Mode::Overwrite, 3, 0).finish(&steps, true);
+        Self::of_trace(&trace, Uuid([seed as u8; 16]))
+    }
+
+    fn of_trace(trace: &[u8], session: Uuid) -> Self {
+        let mut sent = Self {
+            session,
+            front: Vec::new(),
+            schema: Vec::new(),
+            pages: Vec::new(),
+            headers: Vec::new(),
+            end: Vec::new(),
+        };
+        for block in Blocks::new(trace) {
+            let mut content = block.content().expect("a sound block").to_vec();
+            let mut header = block.header;
+            header.session = session.0;
+            if header.kind == kind::SESSION {
+                content[UUID_AT..UUID_AT + 16].copy_from_slice(&session.0);
+            }
+            let mut bytes = Vec::new();
+            write::block(&mut bytes, header, &content).expect("a block");
+            match header.kind {
+                kind::SESSION => sent.front = bytes,
+                kind::SCHEMA => sent.schema.extend(bytes),
+                kind::PAGE => {
+                    let (header, _) = PageHeader::read_from_prefix(&content).expect("a header");
+                    sent.headers.push(header);
+                    sent.pages.push(bytes);
+                }
+                _ => sent.end.extend(bytes),
+            }
+        }
+        sent
+    }
+}
+
+impl Sent {
+    /// The counters as they were when this page began.
+    pub fn counters(&self, page: usize) -> Vec<u8> {
+        counters_at(self.session, &self.headers, self.headers[page].tick_base)
+    }
+}
+
+impl Store {
+    pub fn new(name: &str) -> Self {
+        let name = format!("ringmark-fleet-{name}-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(&root).expect("a directory");
+        fs::write(root.join(OBJECTS_ID), "{}").expect("a file");
+        Self(root)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("one")).expect("a directory");
+        fs::write(path, bytes).expect("an object");
+    }
+
+    /// Puts what a collector puts first of a session.
+    pub fn begin(&self, sent: &Sent) {
+        let bytes = [&sent.front[..], &sent.schema].concat();
+        let range = (0, sent.schema.len() as u64);
+        self.put(&schema_object(HOST, sent.session, range, 7), &bytes);
+    }
+
+    /// Puts segment `number` with these blocks of sessions.
+    pub fn segment(&self, number: u64, of: &[(&Sent, &[u8])]) -> PathBuf {
+        let mut bytes = Vec::new();
+        let mut sessions: BTreeMap<[u8; 16], FooterEntry> = BTreeMap::new();
+        for (sent, blocks) in of {
+            bytes.extend_from_slice(&sent.front);
+            bytes.extend_from_slice(blocks);
+            let entry = FooterEntry {
+                session: sent.session,
+                host: HOST.into(),
+                service: b"shop".to_vec(),
+                schema_bytes: sent.schema.len() as u64,
+                epoch: 1,
+                index: None,
+            };
+            sessions.insert(sent.session.0, entry);
+        }
+        let footer = SegmentFooter {
+            segment_bytes: bytes.len() as u64,
+            sessions: sessions.into_values().collect(),
+        };
+        bytes.extend(footer.block());
+        let name = raw_object("2026-11-26-19", Uuid([1; 16]), number);
+        self.put(&name, &bytes);
+        self.0.join(name)
+    }
+
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringmark-fleet"));
+        command.current_dir(&self.0).args(words.split(' '));
+        command
+    }
+
+    /// Makes tables; it must succeed.
+    pub fn compact(&self) -> String {
+        let done = self.command("compact .").output().expect("it runs");
+        let said = said(&done);
+        assert!(done.status.code().is_some_and(|code| code <= 1), "{said}");
+        said
+    }
+
+    /// Paths of the files of a table, by its log, and how often each was added.
+    pub fn files(&self, table: &str) -> Vec<PathBuf> {
+        let table = self.0.join("tables").join(table);
+        let mut files = Vec::new();
+        for version in 0.. {
+            let path = table.join(format!("_delta_log/{version:020}.json"));
+            let Ok(text) = fs::read_to_string(path) else {
+                break;
+            };
+            for line in text.lines() {
+                let action: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                let path =
+                    |of: &serde_json::Value| of["path"].as_str().map(|path| table.join(path));
+                files.extend(path(&action["add"]));
+                if let Some(path) = path(&action["remove"]) {
+                    files.retain(|file| *file != path);
+                }
+            }
+        }
+        files
+    }
+
+    /// The rows of spans and events, sorted.
+    pub fn rows(&self) -> Vec<String> {
+        let files = self.files("spans").into_iter().chain(self.files("events"));
+        let mut rows: Vec<String> = files.flat_map(|file| rows_of(&file)).collect();
+        rows.sort();
+        rows
+    }
+
+    /// Checks that the tables have the rows of a scan, each once, and beside them only spans and calls that
+    /// did not end. Returns the number of the latter.
+    pub fn check(&self, expected: &[String], what: &str) -> usize {
+        let mut left: BTreeMap<&str, i64> = BTreeMap::new();
+        let rows = self.rows();
+        rows.iter()
+            .for_each(|row| *left.entry(row).or_default() += 1);
+        expected
+            .iter()
+            .for_each(|row| *left.entry(row).or_default() -= 1);
+        let differing = left
+            .iter()
+            .filter(|(row, count)| **count < 0 || **count > 0 && (**count > 1 || !is_unended(row)));
+        let differing: Vec<_> = differing.take(5).collect();
+        assert!(differing.is_empty(), "{what}: {differing:#?}");
+        rows.len() - expected.len()
+    }
+
+    /// The rows that a scan of the store gives.
+    pub fn scanned(&self) -> Vec<String> {
+        let out = self.0.with_extension("scan");
+        let done = self
+            .command("scan . --format parquet -o")
+            .arg(&out)
+            .output()
+            .expect("it runs");
+        assert!(
+            done.status.code().is_some_and(|code| code <= 1),
+            "{}",
+            said(&done)
+        );
+        let mut rows = rows_of(&out);
+        let _ = fs::remove_file(out);
+        rows.sort();
+        rows
+    }
+}
+
+pub fn said(done: &Output) -> String {
+    String::from_utf8(done.stderr.clone()).expect("UTF-8")
+}
+
+/// Columns that are compared: all but when losses were noticed, and what is only in tables.
+const COLUMNS: [&str; 18] = [
+    "kind",
+    "ts_ns",
+    "dur_ns",
+    "truncated",
+    "name",
+    "target",
+    "level",
+    "host",
+    "service",
+    "session",
+    "pid",
+    "tid",
+    "thread",
+    "ring",
+    "page",
+    "idx",
+    "depth",
+    "args",
+];
+
+fn is_unended(row: &str) -> bool {
+    let mut cells = row.split('|');
+    let (kind, _) = (cells.next(), cells.next());
+    matches!(kind, Some("span" | "call"))
+        && cells.next() == Some("")
+        && cells.next() == Some("false")
+}
+
+pub fn batches(path: &Path) -> Vec<RecordBatch> {
+    let file = File::open(path).expect("the file");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
+    let reader = reader.build().expect("Parquet");
+    reader.map(|batch| batch.expect("rows")).collect()
+}
+
+/// The rows of a file as text.
+fn rows_of(path: &Path) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in batches(path) {
+        let columns: Vec<_> = COLUMNS
+            .iter()
+            .map(|name| batch.column_by_name(name).expect(name))
+            .collect();
+        for row in 0..batch.num_rows() {
+            let cells = columns.iter().map(|column| cell(column, row));
+            rows.push(cells.collect::<Vec<_>>().join("|"));
+        }
+    }
+    rows
+}
+
+fn cell(column: &dyn Array, row: usize) -> String {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int32Type, Int64Type};
+    use arrow_schema::DataType;
+    if column.is_null(row) {
+        return String::new();
+    }
+    match column.data_type() {
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(row).to_string(),
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(row).to_string(),
+        DataType::Boolean => column.as_boolean().value(row).to_string(),
+        _ => column.as_string::<i32>().value(row).to_owned(),
+    }
+}

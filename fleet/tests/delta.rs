@@ -1,0 +1,121 @@
+//! Promise: DuckDB and delta-rs read the tables by their logs, and find the rows that the logs name, even
+//! where other files lie beside them.
+
+#[path = "../../decoder/tests/common/mod.rs"]
+mod common;
+mod common_store;
+
+use std::fs;
+use std::process::Command;
+
+use common_store::{Sent, Store, said};
+
+/// Prints rows, sum of durations and sum of starts of spans and events.
+const DUCKDB: &str = r#"
+import duckdb, glob, os, sys
+import duckdb_extension_delta as of
+db = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+places = glob.glob(os.path.join(os.path.dirname(of.__file__), "**", "delta.duckdb_extension"), recursive=True)
+db.sql(f"LOAD '{places[0]}'")
+for table in sys.argv[1:]:
+    took = "0" if table.endswith("losses") else "coalesce(sum(dur_ns), 0)"
+    print(*db.sql(f"""select count(*), {took}, sum(ts_ns), min(date)
+        from delta_scan('{table}')""").fetchall()[0])
+"#;
+
+const DELTA_RS: &str = r#"
+import sys
+from deltalake import DeltaTable
+for table in sys.argv[1:]:
+    table = DeltaTable(table)
+    print(sum(table.get_add_actions(flatten=True)["num_records"].to_pylist()), table.version())
+"#;
+
+fn python(needs: &str, script: &str, store: &Store) -> Option<String> {
+    let there = Command::new("python3").args(["-c", needs]).output();
+    if !there.is_ok_and(|done| done.status.success()) {
+        println!("left out: needs python3 with '{needs}'");
+        return None;
+    }
+    let tables = ["spans", "events", "losses"].map(|table| store.0.join("tables").join(table));
+    let done = Command::new("python3")
+        .args(["-c", script])
+        .args(tables)
+        .output();
+    let done = done.expect("python3");
+    assert!(done.status.success(), "{}", said(&done));
+    Some(String::from_utf8(done.stdout).expect("UTF-8"))
+}
+
+fn store() -> Store {
+    let sent = Sent::new(41, 3000);
+    let store = Store::new("delta");
+    store.begin(&sent);
+    let half = sent.pages.len() / 2;
+    let first = [sent.pages[..half].concat(), sent.counters(half - 1)].concat();
+    store.segment(0, &[(&sent, &first)]);
+    store.compact();
+    let second = [sent.pages[half..].concat(), sent.end.clone()].concat();
+    store.segment(1, &[(&sent, &second)]);
+    store.compact();
+    store
+}
+
+/// Rows and sums of each table, by the files of its log.
+fn expected(store: &Store) -> Vec<(usize, i64, i128)> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    let sums = ["spans", "events", "losses"].map(|table| {
+        let (mut rows, mut durations, mut starts) = (0, 0, 0);
+        for batch in store
+            .files(table)
+            .iter()
+            .flat_map(|file| common_store::batches(file))
+        {
+            rows += batch.num_rows();
+            let sum = |name: &str| {
+                let column = batch.column_by_name(name);
+                let values = column.map(|column| column.as_primitive::<Int64Type>());
+                values.map_or(0, |values| {
+                    values.iter().flatten().map(i128::from).sum::<i128>()
+                })
+            };
+            durations += sum("dur_ns") as i64;
+            starts += sum("ts_ns");
+        }
+        (rows, durations, starts)
+    });
+    sums.to_vec()
+}
+
+#[test]
+fn engines_read_what_the_logs_name() {
+    let store = store();
+    // What a killed run leaves: a file that no log names.
+    let file = store.files("spans").remove(0);
+    fs::copy(&file, file.with_file_name("orphan.parquet")).expect("a copy");
+    let expected = expected(&store);
+    assert!(expected.iter().all(|of| of.0 > 0), "{expected:?}");
+    if let Some(found) = python("import duckdb, duckdb_extension_delta", DUCKDB, &store) {
+        let lines: Vec<_> = found.lines().collect();
+        for (line, (rows, durations, starts)) in lines.iter().zip(&expected) {
+            let cells: Vec<_> = line.split(' ').collect();
+            assert_eq!(
+                cells[..3],
+                [rows.to_string(), durations.to_string(), starts.to_string()]
+            );
+            assert_eq!(cells[3], "2026-11-21");
+        }
+        assert_eq!(lines.len(), 3);
+    }
+    if let Some(found) = python("import deltalake", DELTA_RS, &store) {
+        let rows = found
+            .lines()
+            .map(|line| line.split(' ').next().unwrap_or_default());
+        let rows: Vec<_> = rows
+            .map(|rows| rows.parse::<usize>().expect("a number"))
+            .collect();
+        let wanted: Vec<_> = expected.iter().map(|of| of.0).collect();
+        assert_eq!(rows, wanted);
+    }
+}

@@ -1,0 +1,38 @@
+//! `compact`: tables of what collectors have stored as objects. `ringmark-fleet` makes them.
+
+use crate::extension;
+use crate::output::Exit;
+
+/// Make Parquet tables of what collectors have stored as objects
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each run reads the segments that no run has read, and adds the rows that ended
+in them to three tables below tables/: spans (with calls), events and losses.
+A Delta log says which files count, for DuckDB, Spark and others.
+
+A row is there once, whatever is killed, however many runs there are at the same
+time, and however late pages come. A span or call gets its row when it has
+ended, or when its session is over: then it has no dur_ns. Pages that wait for
+earlier ones are read by a later run. ringmark-fleet does it, a command of its
+own.
+
+Examples:
+  ringmark compact file:///srv/traces
+  ringmark compact file:///srv/traces --into file:///srv/tables")]
+pub(crate) struct Args {
+    /// The store that collectors write to with --objects: file:///DIR or s3://BUCKET/PREFIX
+    #[arg(value_name = "URL")]
+    store: String,
+    /// Where the tables are: a directory [default: the store]
+    #[arg(long, value_name = "file:///DIR")]
+    into: Option<String>,
+    /// A host that said nothing for so long is given up: what it has not sent does not come
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    silent: String,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        extension::write("compact", None)
+    }
+}
