@@ -120,11 +120,7 @@ impl Compactor<'_> {
         segments: &BTreeMap<String, u64>,
         done: &mut Done,
     ) -> anyhow::Result<()> {
-        let listed = names.iter().map(|name| ListedObject {
-            name: name.clone(),
-            bytes: segments.get(name).copied().unwrap_or(0),
-        });
-        let listed: Vec<_> = listed.collect();
+        let listed = listed(names, segments);
         let over: BTreeMap<_, _> = before
             .sessions
             .iter()
@@ -189,6 +185,14 @@ impl Compactor<'_> {
             let _ = self.tables.delete(&name);
         }
     }
+}
+
+fn listed(names: &[String], segments: &BTreeMap<String, u64>) -> Vec<ListedObject> {
+    let listed = names.iter().map(|name| ListedObject {
+        name: name.clone(),
+        bytes: segments.get(name).copied().unwrap_or(0),
+    });
+    listed.collect()
 }
 
 fn key(of: &CoveredSession) -> (Vec<u8>, Uuid) {
