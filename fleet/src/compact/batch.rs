@@ -121,11 +121,7 @@ impl Compactor<'_> {
         done: &mut Done,
     ) -> anyhow::Result<()> {
         let listed = listed(names, segments);
-        let over: BTreeMap<_, _> = before
-            .sessions
-            .iter()
-            .map(|known| (key(&known.covered), known.over_ns))
-            .collect();
+        let over = over_since(&before);
         let covered: Vec<_> = before
             .sessions
             .into_iter()
@@ -143,7 +139,7 @@ impl Compactor<'_> {
         let (end, covered) = rows?;
         let now = now_ns();
         let sessions = covered.into_iter().map(|covered| {
-            let known = over.get(&key(&covered)).copied().filter(|ns| *ns > 0);
+            let known = over.get(&key(&covered)).copied();
             let over_ns = known.unwrap_or(now);
             Known { covered, over_ns }
         });
@@ -193,6 +189,14 @@ fn listed(names: &[String], segments: &BTreeMap<String, u64>) -> Vec<ListedObjec
         bytes: segments.get(name).copied().unwrap_or(0),
     });
     listed.collect()
+}
+
+/// When sessions were known to be over.
+fn over_since(plan: &Plan) -> BTreeMap<(Vec<u8>, Uuid), u64> {
+    let sessions = plan.sessions.iter();
+    let over = sessions.filter(|known| known.over_ns > 0);
+    over.map(|known| (key(&known.covered), known.over_ns))
+        .collect()
 }
 
 fn key(of: &CoveredSession) -> (Vec<u8>, Uuid) {
