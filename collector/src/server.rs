@@ -24,7 +24,8 @@ use crate::reason::Reason;
 use crate::settings::{CollectorSettings, SharedCredentials};
 use crate::storage::Storage;
 use crate::store::objects::ObjectStore;
-use crate::store::{StoreError, StoreOptions, upkeep};
+use crate::store::usage::{self, Period};
+use crate::store::{StoreError, StoreOptions};
 use crate::token_guesses::TokenGuesses;
 use crate::unproved::{Place, Unproved};
 
@@ -417,7 +418,7 @@ fn remember_hosts(options: &CollectorOptions, figures: &Figures) {
         return;
     }
     // A store that cannot be read says so elsewhere.
-    let stored = upkeep::usage(&options.store.root).map(upkeep::by_host);
+    let stored = usage::usage(&options.store.root, Period::All).map(usage::by_host);
     for host in stored.unwrap_or_default() {
         figures.hosts.remember(&host.host);
     }

@@ -27,8 +27,8 @@ layout! {
         28 attributes_bytes: u32,
         /// Bytes of the index that follows those; 0: there is none, the segment is read.
         32 index_bytes: u32,
-        /// Zero.
-        36 reserved: u32,
+        /// Bytes of its blocks in the segment; 0: the writer did not say it.
+        36 bytes: u32,
     }
 }
 

@@ -103,8 +103,11 @@ fn objects_say_the_same_as_the_tables() {
     assert!(
         listed
             .iter()
-            .all(|line| line["sessions"] == 2 && line["segments"] == 2)
+            .all(|line| line["sessions"] == 2 && line["segments"] == 2 && line["period"].is_null())
     );
+    let by_day = objects(&["ls", "--json", "--by", "day"]);
+    let day = by_day[0]["period"].as_str().expect("a day");
+    assert_eq!((day.len(), day.matches('-').count()), (10, 2), "{day}");
     let sizes = objects(&["df", "--json"]);
     let (space, sizes) = sizes.split_last().expect("a last line");
     let sum = |lines: &[Value]| {

@@ -11,6 +11,7 @@ use ringmark_decoder::store::{SegmentFooter, is_raw, objects_below, schema_sessi
 use ringmark_reader::{Access, Session};
 use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::proxy::Proxy;
 use ringmark_tests::random::Random;
 use ringmark_tests::{Running, binary, over_kills, run, wait_until};
@@ -153,8 +154,40 @@ fn killed_in_turn() {
         "{schema:?}"
     );
 
+    accounts(&fixture, events);
     put_twice(&fixture, events);
+    accounts(&fixture, events);
     damage(&fixture, events);
+}
+
+/// What `store` says of the host: each event once, the bytes of each object but its footer, and the schema.
+fn accounts(fixture: &Fixture, events: u64) {
+    let store = store(fixture);
+    let listed = |words: &[&str]| -> Vec<serde_json::Value> {
+        let words = [&["store", "ls", "--json"], words].concat();
+        checked(&told(fixture, &words, &store, &[0]))
+    };
+    let all = listed(&[]);
+    let raw = raw(fixture);
+    assert_eq!(all.len(), 1, "one host, one service: {all:?}");
+    assert_eq!(number(&all[0], "events"), events);
+    assert_eq!(number(&all[0], "segments"), raw.len() as u64);
+    assert_eq!(number(&all[0], "sessions"), 1);
+    let segments = footers(fixture)
+        .iter()
+        .map(|footer| footer.segment_bytes)
+        .sum::<u64>();
+    let schema = objects_below(&store, "schema").unwrap();
+    let schema = schema
+        .iter()
+        .map(|name| fs::metadata(store.join(name)).unwrap().len());
+    assert_eq!(number(&all[0], "bytes"), segments + schema.sum::<u64>());
+    // Two hours, if one ended during the test.
+    let hours = listed(&["--by", "hour"]);
+    assert!((1..=2).contains(&hours.len()), "{hours:?}");
+    let sum = |name| hours.iter().map(|hour| number(hour, name)).sum::<u64>();
+    assert_eq!(sum("bytes"), number(&all[0], "bytes"));
+    assert!(sum("events") >= events && hours.iter().all(|hour| hour["period"].is_string()));
 }
 
 /// The same pages in objects of another collector, as after an answer that got lost: each counts once.

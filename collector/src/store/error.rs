@@ -106,6 +106,12 @@ pub enum NotAStore {
     /// No collector made it.
     #[error("found no store.id, expected a store; name another directory")]
     NoIdentity,
+    /// It is a store of objects.
+    #[error(
+        "found a store of objects, whose segments hold several hosts, expected the store of one collector; \
+         delete hours of raw/ with what keeps the objects"
+    )]
+    OfObjects,
     /// Its identity is a directory, a link or the like.
     #[error("found no regular file; name another directory")]
     NoRegularFile,

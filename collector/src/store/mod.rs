@@ -15,7 +15,7 @@
 //! through `objects`.
 //!
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
-//! oldest; `damaged`, what is not blocks; [`upkeep`], what people do by hand. The ground: `store_directory` and `identity`, the
+//! oldest; `damaged`, what is not blocks; [`upkeep`], what people do by hand, after a look at [`usage`]. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
 //! `room`, whether there is any, and `free_space`; `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
 
@@ -25,6 +25,7 @@ mod damaged;
 mod durable;
 mod error;
 mod free_space;
+mod hours;
 mod identity;
 pub mod index;
 mod known_session;
@@ -46,6 +47,7 @@ mod store_directory;
 mod turns;
 mod unsynced;
 pub mod upkeep;
+pub mod usage;
 #[cfg(test)]
 mod virtual_time;
 

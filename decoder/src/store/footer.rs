@@ -31,6 +31,8 @@ pub struct FooterEntry {
     pub schema_bytes: u64,
     /// Number of the connection that brought it; 0: not known.
     pub epoch: u32,
+    /// Bytes of its blocks in the segment; 0: not known.
+    pub bytes: u32,
     /// When its events were; `None`: not known.
     pub index: Option<SegmentIndex>,
 }
@@ -145,7 +147,7 @@ impl FooterEntry {
             epoch: self.epoch,
             attributes_bytes: attributes.len() as u32,
             index_bytes: index.len() as u32,
-            reserved: 0,
+            bytes: self.bytes,
         };
         content.extend_from_slice(head.as_bytes());
         content.extend_from_slice(&attributes);
@@ -171,6 +173,7 @@ impl FooterEntry {
             service: find(tag::SERVICE_NAME),
             schema_bytes: head.schema_bytes,
             epoch: head.epoch,
+            bytes: head.bytes,
             index: SegmentIndex::of_content(session, index),
         };
         Some((entry, rest))
@@ -202,6 +205,7 @@ mod tests {
             service: b"shop".to_vec(),
             schema_bytes: 512,
             epoch: 3,
+            bytes: 900,
             index,
         };
         let index = SegmentIndex {

@@ -23,7 +23,8 @@ pub use footer::{FooterEntry, SegmentFooter};
 pub use index::{IndexBuilder, SegmentEnd, SegmentIndex};
 pub use index_file::{load_index, segment_end};
 pub use object_names::{
-    OBJECTS_ID, is_object_store, is_raw, objects_below, raw_object, schema_object, schema_session,
+    OBJECTS_ID, RAW, SCHEMA, is_object_store, is_raw, objects_below, raw_hour, raw_object,
+    schema_object, schema_owner, schema_session,
 };
 pub use object_source::{DirectorySource, ListedObject, ObjectSource};
 pub use read::{Opened, Unreadable, read, removed_text};

@@ -14,9 +14,9 @@ use super::files::directory_name;
 /// The object that makes a place a store of objects.
 pub const OBJECTS_ID: &str = "ringmark-store.json";
 /// Above all segments.
-pub(super) const RAW: &str = "raw/v2";
+pub const RAW: &str = "raw/v2";
 /// Above all schema.
-pub(super) const SCHEMA: &str = "schema";
+pub const SCHEMA: &str = "schema";
 /// Ending of the name of a segment, and of schema.
 const ENDING: &str = ".rms";
 /// Digits of a segment's number, so that the order of names is that of numbers.
@@ -38,21 +38,30 @@ pub fn schema_object(host: &str, session: Uuid, (from, to): (u64, u64), crc: u32
 /// Whether an object is a segment, by its name.
 #[must_use]
 pub fn is_raw(name: &str) -> bool {
-    let parse = || {
-        let rest = name.strip_prefix(RAW)?.strip_prefix('/')?;
-        let mut parts = rest.split('/');
-        let (hour, collector) = (parts.next()?, parts.next()?);
-        let number = parts.next()?.strip_suffix(ENDING)?.parse().ok()?;
-        let is_last = parts.next().is_none();
-        let collector = uuid(collector)?;
-        (is_last && is_hour(hour) && raw_object(hour, collector, number) == name).then_some(())
-    };
-    parse().is_some()
+    raw_hour(name).is_some()
+}
+
+/// The hour of a segment's upload, by its name; `None`: it is none.
+#[must_use]
+pub fn raw_hour(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(RAW)?.strip_prefix('/')?;
+    let mut parts = rest.split('/');
+    let (hour, collector) = (parts.next()?, parts.next()?);
+    let number = parts.next()?.strip_suffix(ENDING)?.parse().ok()?;
+    let is_last = parts.next().is_none();
+    let collector = uuid(collector)?;
+    (is_last && is_hour(hour) && raw_object(hour, collector, number) == name).then_some(hour)
 }
 
 /// The session of schema, by its name; `None`: it is none.
 #[must_use]
 pub fn schema_session(name: &str) -> Option<Uuid> {
+    schema_owner(name).map(|(_, session)| session)
+}
+
+/// The host, as [`directory_name`] writes it, and the session of schema, by its name; `None`: it is none.
+#[must_use]
+pub fn schema_owner(name: &str) -> Option<(&str, Uuid)> {
     let rest = name.strip_prefix(SCHEMA)?.strip_prefix('/')?;
     let mut parts = rest.split('/');
     let (host, session) = (parts.next()?, uuid(parts.next()?)?);
@@ -61,7 +70,7 @@ pub fn schema_session(name: &str) -> Option<Uuid> {
     let range = (number()?, number()?);
     let crc = u32::from_str_radix(numbers.next()?, 16).ok()?;
     let is_one = parts.next().is_none() && schema_object(host, session, range, crc) == name;
-    is_one.then_some(session)
+    is_one.then_some((host, session))
 }
 
 /// A uuid, as it is shown and in no other way.

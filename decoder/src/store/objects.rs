@@ -184,6 +184,7 @@ mod tests {
                     service: b"shop".to_vec(),
                     schema_bytes: 0,
                     epoch: 1,
+                    bytes: 0,
                     index: None,
                 }],
             };

@@ -3,20 +3,28 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use ringmark_collector::store::StoreError;
-use ringmark_collector::store::upkeep::{self, IdleStore, Removed, Usage};
+use ringmark_collector::store::upkeep::{self, IdleStore, Removed};
+use ringmark_collector::store::usage::{self, Period, Usage};
+use ringmark_decoder::Stamper;
 use serde_json::{Value, json};
 
-use crate::output::json::{Head, Line, NewJsonOption, object};
+use crate::extension::{self, store_url};
+use crate::output::json::{Head, Line, NewJsonOption, object, ts_ns};
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
+
+/// Letters of a time to the minute.
+const MINUTE: usize = "2026-01-31T12:00".len();
 
 /// Look at a collector's store, remove what a host sent, clear what is left over
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-'ls' and 'df' may run while a collector has the store. 'rm' and 'gc' need it for
-themselves: end its collector first, streamers wait until it is back. 'ringmark
-verify DIR' checks what is stored.
+'ls' and 'df' may run while a collector has the store; they read stores of
+objects, too. 'rm' and 'gc' need the store of one collector for themselves: end
+it first, streamers wait until it is back. 'ringmark verify DIR' checks what is
+stored.
 
 Examples:
   ringmark store ls /var/lib/ringmark
@@ -32,8 +40,14 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List what is stored by host and service
-    #[command(after_help = "Example: ringmark store ls /var/lib/ringmark")]
-    Ls(Place),
+    #[command(after_help = "\
+Events and the time of the last one are those in closed segments. Segments of a
+store of objects hold several hosts; 'segments' counts those that hold some of
+this one. With '--by', the time is that of the upload; in the store of one
+collector, that of the segment's last block.
+
+Example: ringmark store ls /var/lib/ringmark --by day")]
+    Ls(List),
     /// Show how much each host has stored, and what is free
     #[command(after_help = "Example: ringmark store df /var/lib/ringmark")]
     Df(Place),
@@ -54,6 +68,35 @@ struct Place {
 }
 
 #[derive(Debug, clap::Args)]
+struct List {
+    /// Directory of the store, or s3://BUCKET/PREFIX
+    #[arg(value_name = "STORE")]
+    place: PathBuf,
+    /// Say what came in each day or hour, UTC
+    #[arg(long, value_name = "PERIOD")]
+    by: Option<By>,
+}
+
+/// What one line of `ls` is about.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum By {
+    /// A day
+    Day,
+    /// An hour
+    Hour,
+}
+
+impl By {
+    const fn period(this: Option<Self>) -> Period {
+        match this {
+            None => Period::All,
+            Some(Self::Day) => Period::Day,
+            Some(Self::Hour) => Period::Hour,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
 struct Remove {
     #[command(flatten)]
     place: Place,
@@ -66,7 +109,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let json = self.json.is_on();
         match self.action {
-            Action::Ls(Place { dir }) => list(&dir, json),
+            Action::Ls(List { place, by }) => list(&place, By::period(by), json),
             Action::Df(Place { dir }) => show_sizes(&dir, json),
             Action::Gc(Place { dir }) => {
                 let cleared = idle(&dir)?.clear().map_err(failed)?;
@@ -85,21 +128,26 @@ fn idle(dir: &Path) -> Result<IdleStore, Failure> {
     IdleStore::take(dir).map_err(failed)
 }
 
-fn list(dir: &Path, json: bool) -> anyhow::Result<Exit> {
-    let found = upkeep::usage(dir).map_err(failed)?;
+fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
+    let mut found = stored_by(dir, period)?;
+    found.sort_by(|a, b| a.period.cmp(&b.period));
     if json {
         return print_objects(found.iter().map(stored));
     }
-    let headings = [
+    let when: &[_] = match period {
+        Period::All => &["FIRST DAY", "LAST EVENT"],
+        Period::Day => &["DAY", "LAST EVENT"],
+        Period::Hour => &["HOUR", "LAST EVENT"],
+    };
+    let of_each = [
         "HOST",
         "SERVICE",
         ">SESSIONS",
         ">SEGMENTS",
         ">SIZE",
-        "FIRST DAY",
-        "LAST DAY",
+        ">EVENTS",
     ];
-    let mut table = Table::new(&headings);
+    let mut table = Table::new(&[&of_each, when].concat());
     for usage in found {
         table.row(vec![
             printable(&usage.host),
@@ -107,15 +155,38 @@ fn list(dir: &Path, json: bool) -> anyhow::Result<Exit> {
             count(usage.sessions),
             count(usage.segments),
             size(usage.bytes),
-            usage.first_day,
-            usage.last_day,
+            count(usage.events),
+            usage.period.unwrap_or(usage.first_day),
+            usage.last_ns.map_or_else(|| "-".to_owned(), minute),
         ]);
     }
     print(&table)
 }
 
+/// What a store has, wherever it is.
+fn stored_by(place: &Path, period: Period) -> anyhow::Result<Vec<Usage>> {
+    let Some(url) = store_url(place) else {
+        return Ok(usage::usage(place, period).map_err(failed)?);
+    };
+    let source = extension::required(url)?.source(url)?;
+    let usage = usage::usage_of_objects(&*source, period);
+    usage.with_context(|| format!("{url}: cannot be read"))
+}
+
+/// A wall time, UTC: `2026-01-31 12:00`.
+fn minute(ns: u64) -> String {
+    let text = String::from_utf8_lossy(&Stamper::default().stamp(ns)[..MINUTE]).into_owned();
+    text.replace('T', " ")
+}
+
 fn show_sizes(dir: &Path, json: bool) -> anyhow::Result<Exit> {
-    let hosts = upkeep::by_host(upkeep::usage(dir).map_err(failed)?);
+    if let Some(url) = store_url(dir) {
+        let text = format!(
+            "{url}: found a bucket, expected a directory; 'ringmark store ls' shows what is stored"
+        );
+        return Err(Failure::no_target(text).into());
+    }
+    let hosts = usage::by_host(usage::usage(dir, Period::All).map_err(failed)?);
     let all: u64 = hosts.iter().map(|host| host.bytes).sum();
     let free = upkeep::free_bytes(dir)?;
     if json {
@@ -148,6 +219,9 @@ fn stored(usage: &Usage) -> Value {
         "sessions": usage.sessions,
         "segments": usage.segments,
         "bytes": usage.bytes,
+        "events": usage.events,
+        "period": usage.period,
+        "last_ts_ns": ts_ns(usage.last_ns),
         "first_day": usage.first_day,
         "last_day": usage.last_day,
     });

@@ -90,6 +90,8 @@ pub(super) struct OpenSegment {
     pub(super) begun: Instant,
     bytes: Vec<u8>,
     owners: BTreeMap<Uuid, Owner>,
+    /// Bytes of each session's blocks.
+    shares: BTreeMap<Uuid, u64>,
     schema: Vec<SchemaPiece>,
     /// Place of the last piece of each session.
     last_schema: BTreeMap<Uuid, usize>,
@@ -103,6 +105,7 @@ impl OpenSegment {
             begun: now,
             bytes: Vec::new(),
             owners: BTreeMap::new(),
+            shares: BTreeMap::new(),
             schema: Vec::new(),
             last_schema: BTreeMap::new(),
             schema_bytes: 0,
@@ -127,11 +130,13 @@ impl OpenSegment {
         block: &[u8],
         preamble: impl FnOnce() -> Vec<u8>,
     ) {
+        let before = self.bytes.len();
         if !self.owners.contains_key(&owner.session) {
             self.bytes.extend_from_slice(&preamble());
         }
         self.owners.insert(owner.session, owner.clone());
         self.bytes.extend_from_slice(block);
+        *self.shares.entry(owner.session).or_default() += (self.bytes.len() - before) as u64;
     }
 
     /// Adds schema, which is put before this segment.
@@ -185,6 +190,7 @@ impl OpenSegment {
                 service: owner.service.clone().into_bytes(),
                 schema_bytes: owner.schema_bytes,
                 epoch: owner.epoch,
+                bytes: u32::try_from(self.shares[&owner.session]).unwrap_or(u32::MAX),
                 index: index.and_then(IndexBuilder::finish_object),
             }
         });

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::Stamper;
 use ringmark_format::Uuid;
 use tokio::sync::watch;
 
@@ -18,6 +17,7 @@ use crate::figures::Figures;
 use crate::mutex::lock;
 use crate::notice::Notice;
 use crate::store::context::StoreContext;
+use crate::store::hours::hour_of;
 
 /// How long after a failed put the first next try is.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
@@ -153,7 +153,7 @@ impl Uploads {
     fn put_all(&self) {
         while let Some(segment) = self.next() {
             let (number, held) = (segment.number, segment.held());
-            let hour = hour(now_ns());
+            let hour = hour_of(now_ns());
             let objects = segment.objects(&hour, self.collector);
             if !objects.iter().all(|object| self.put(object)) {
                 return;
@@ -226,21 +226,4 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic")
-}
-
-/// The hour of a moment in UTC, `YYYY-MM-DD-HH`.
-fn hour(ns: u64) -> String {
-    let mut stamper = Stamper::default();
-    let text = String::from_utf8_lossy(&stamper.stamp(ns)[..13]).into_owned();
-    text.replacen(['T', ' '], "-", 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_hour_is_named() {
-        assert_eq!(hour(1_795_720_296_240_882_128), "2026-11-26-19");
-    }
 }
