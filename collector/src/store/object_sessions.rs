@@ -192,6 +192,7 @@ impl Objects {
             service,
             epoch: 0,
             schema_bytes: 0,
+            from: 0,
         };
         let root = self.context.options.root.clone();
         let mut session = StoredSession::new(uuid, host, root, content, &self.context)?;

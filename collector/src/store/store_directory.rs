@@ -85,19 +85,22 @@ impl DirectoryOptions {
     }
 
     /// Makes a directory of the store, and those above it, with the store's mode.
-    pub(super) fn make_directory(self, path: &Path) -> io::Result<()> {
+    pub(super) fn make_directory(self, path: &Path) -> io::Result<bool> {
         let made = match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let above = path.parent().ok_or(error)?;
-                self.make_directory(above)?;
+                let _ = self.make_directory(above)?;
                 DirBuilder::new().mode(0o700).create(path)
             }
             made => made,
         };
         match made {
             // The umask may have taken bits away.
-            Ok(()) => fs::set_permissions(path, Permissions::from_mode(self.directory_mode())),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Ok(()) => {
+                let mode = Permissions::from_mode(self.directory_mode());
+                fs::set_permissions(path, mode).map(|()| true)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
         }
     }

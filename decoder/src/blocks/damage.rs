@@ -99,6 +99,9 @@ pub enum Fault {
     /// The block contradicts itself.
     #[error(transparent)]
     Block(BlockFault),
+    /// A segment of a store of objects without a valid footer.
+    #[error("no valid footer at its end, expected one: which hosts sent it is not proved")]
+    NoFooter,
     /// Bytes between two blocks that are no block.
     #[error("{bytes} bytes that are no block, skipped")]
     Skipped {

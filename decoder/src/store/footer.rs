@@ -1,10 +1,11 @@
 //! The footer of a segment that is an object: its sessions, their hosts, and when their events were.
 
+use std::cmp::Reverse;
 use std::io;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{self, Attributes, tag};
-use ringmark_format::block::kind;
+use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 use ringmark_format::objects::{FOOTER_MAGIC, Footer, FooterEnd, FooterSession};
@@ -14,7 +15,7 @@ use super::index::SegmentIndex;
 use super::object_source::{ListedObject, ObjectSource};
 
 /// Largest footer that is read, in bytes: that of a block.
-const BYTES_MAX: u64 = ringmark_format::block::CONTENT_BYTES_MAX as u64 + 128;
+const BYTES_MAX: u64 = CONTENT_BYTES_MAX as u64 + 128;
 /// As much is read of the end of an object at first. Few footers are longer.
 const END_BYTES: u64 = 16 << 10;
 
@@ -52,9 +53,34 @@ pub struct SegmentFooter {
 }
 
 impl SegmentFooter {
-    /// The FOOTER block. It is empty if there are too many sessions for a block.
+    /// The FOOTER block. Where indexes are too much for a block, the largest are left out. It is empty if there are
+    /// too many sessions for a block.
     #[must_use]
     pub fn block(&self) -> Vec<u8> {
+        if self.content_bytes() <= CONTENT_BYTES_MAX as usize {
+            return self.whole_block();
+        }
+        let mut short = self.clone();
+        let mut bytes = short.content_bytes();
+        let mut largest: Vec<_> = short.sessions.iter_mut().collect();
+        largest.sort_by_key(|entry| Reverse(entry.index_bytes()));
+        for entry in largest {
+            if bytes <= CONTENT_BYTES_MAX as usize {
+                break;
+            }
+            bytes -= entry.index_bytes();
+            entry.index = None;
+        }
+        short.whole_block()
+    }
+
+    /// Bytes of the content of its block.
+    fn content_bytes(&self) -> usize {
+        let entries = self.sessions.iter().map(FooterEntry::bytes);
+        Footer::BYTES + entries.sum::<usize>() + FooterEnd::BYTES
+    }
+
+    fn whole_block(&self) -> Vec<u8> {
         let head = Footer {
             segment_bytes: self.segment_bytes,
             sessions: self.sessions.len() as u32,
@@ -134,11 +160,24 @@ fn block_bytes(end: &[u8]) -> Option<u64> {
 }
 
 impl FooterEntry {
-    /// Appends the entry: its fixed part, its attributes, and the content of its index.
-    fn push_to(&self, content: &mut Vec<u8>) {
+    fn attributes(&self) -> Vec<u8> {
         let mut attributes = Vec::new();
         attribute::push(&mut attributes, tag::HOST, &self.host);
         attribute::push(&mut attributes, tag::SERVICE_NAME, &self.service);
+        attributes
+    }
+
+    fn index_bytes(&self) -> usize {
+        self.index.as_ref().map_or(0, SegmentIndex::content_bytes)
+    }
+
+    fn bytes(&self) -> usize {
+        FooterSession::BYTES + self.attributes().len() + self.index_bytes()
+    }
+
+    /// Appends the entry: its fixed part, its attributes, and the content of its index.
+    fn push_to(&self, content: &mut Vec<u8>) {
+        let attributes = self.attributes();
         let index = self.index.as_ref().map(SegmentIndex::content);
         let index = index.unwrap_or_default();
         let head = FooterSession {
@@ -232,6 +271,28 @@ mod tests {
             assert_eq!(SegmentFooter::read(&damaged), None, "byte {at}");
             assert_eq!(SegmentFooter::read(&block[..at]), None, "{at} bytes");
         }
+    }
+
+    #[test]
+    fn too_much_for_a_block_leaves_out_the_largest_indexes() {
+        let mut written = footer();
+        let small = written.sessions[0].clone();
+        for slots in [50_000, 60_000, 70_000] {
+            let mut large = small.clone();
+            let index = large.index.as_mut().unwrap();
+            index.slots = vec![index.slots[0]; slots];
+            index.about.slots = slots as u32;
+            written.sessions.push(large);
+        }
+        let read = SegmentFooter::read(&written.block()).expect("a footer");
+        let has_index = read.sessions.iter().map(|entry| entry.index.is_some());
+        let has_index: Vec<_> = has_index.collect();
+        assert_eq!(has_index, [true, false, true, false, false]);
+        let names = |footer: &SegmentFooter| {
+            let sessions = footer.sessions.iter();
+            sessions.map(|entry| entry.host.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&read), names(&written));
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl SegmentIndex {
         [self.about.as_bytes(), self.slots.as_bytes()].concat()
     }
 
+    /// Size of that, in bytes.
+    pub(crate) const fn content_bytes(&self) -> usize {
+        Index::BYTES + self.slots.len() * IndexSlot::BYTES
+    }
+
     /// The bytes of its file: one INDEX block.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {

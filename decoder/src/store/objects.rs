@@ -22,6 +22,8 @@ pub(super) struct Object {
     /// The proved hosts of its sessions, as far as it says them.
     pub(super) owners: Owners,
     pub(super) step: Step,
+    /// It is a segment whose footer is damaged or missing.
+    pub(super) lacks_footer: bool,
 }
 
 /// What to do with an object.
@@ -69,12 +71,15 @@ fn segment(
     choice: &SessionChoice,
 ) -> Object {
     let read = SegmentFooter::of_object(source, &object);
+    // One that is gone is counted when it is opened.
+    let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
     let footer = read.ok().flatten();
     let sessions = footer.iter().flat_map(|footer| &footer.sessions);
     let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
     Object {
         name: object.name,
         owners: owners.collect(),
+        lacks_footer: is_there && footer.is_none(),
         step: footer.map_or(Step::Read, |footer| step(footer, filter, choice)),
     }
 }
@@ -130,6 +135,7 @@ impl<'a> Needed<'a> {
             name,
             owners: host.iter().map(|host| (session, host.to_vec())).collect(),
             step: Step::Read,
+            lacks_footer: false,
         })
     }
 }
@@ -249,6 +255,7 @@ mod tests {
             name: String::new(),
             owners: HashMap::from([(uuid(number), b"web-1".to_vec())]),
             step: Step::Read,
+            lacks_footer: false,
         };
         let segments: Vec<_> = (0..MANY).map(object).collect();
         let begun = Instant::now();
@@ -283,10 +290,12 @@ mod tests {
             let read = scene.read(&[]);
             assert_eq!(read.sessions.len(), 1, "{cut} bytes");
             assert_eq!(found(&read)[0].1, 1);
+            let told = read.damage.last().map(ToString::to_string);
+            assert!(told.is_some_and(|told| told.contains("no valid footer")));
         }
         fs::write(&path, &whole[..100]).unwrap();
         scene.put(1, "a", 1);
         let read = scene.read(&[]);
-        assert_eq!((found(&read)[0].1, read.damage.len()), (1, 1));
+        assert_eq!((found(&read)[0].1, read.damage.len()), (1, 2));
     }
 }

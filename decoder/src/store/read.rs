@@ -215,8 +215,18 @@ impl Segments {
             let what = "is a store of objects in which nothing is yet, expected one with segments";
             return Err(unreadable(what));
         }
-        for Object { name, owners, step } in found {
-            builder.own(owners);
+        for object in found {
+            let Object { name, step, .. } = object;
+            builder.own(object.owners);
+            if object.lacks_footer {
+                self.unopened.push(Damage {
+                    source: source.path(&name).display().to_string().into(),
+                    block: 0,
+                    offset: 0,
+                    page: None,
+                    fault: Fault::NoFooter,
+                });
+            }
             match step {
                 Step::PassOver => self.passed_over = true,
                 Step::LeaveOut(entries, bytes) => {

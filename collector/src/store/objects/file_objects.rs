@@ -1,20 +1,25 @@
 //! Objects as files of a directory: `file:///PATH`.
 //!
 //! An object is written under another name, synced, and then gets its own, so that no reader sees a part
-//! of it. What a killed collector leaves lies in `tmp/`, under a name of that collector.
+//! of it. What a killed collector leaves lies in `tmp/`, under a name of that collector. The next collector
+//! that starts an hour later or more removes it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use ringmark_decoder::store::{ID_FILE, OBJECTS_ID, objects_below};
+use ringmark_decoder::store::{ID_FILE, OBJECTS_ID, objects_below, parse_with};
 use ringmark_format::Uuid;
 use ringmark_format::stream::ack_level;
 
 use super::object_store::{ObjectStore, check_name};
+use crate::mutex::lock;
 use crate::store::error::{NotAStore, StoreError, io_at};
 use crate::store::identity::is_blank;
 use crate::store::options::SyncMode;
@@ -22,6 +27,11 @@ use crate::store::store_directory::DirectoryOptions;
 
 /// Where objects are written until they have their names.
 const UNNAMED: &str = "tmp";
+/// How long a file there was not written to that no collector is writing. Should one do it all the same, its put fails
+/// and is done again.
+const LEFT_AFTER: Duration = Duration::from_secs(3600);
+/// Directories that are remembered as durable.
+const DURABLE_MAX: usize = 4096;
 
 /// A directory of objects.
 #[derive(Debug)]
@@ -33,6 +43,8 @@ pub struct FileObjects {
     collector: Uuid,
     /// Number of its next file there.
     next: AtomicU64,
+    /// Directories of which the names are durable, with all above them.
+    durable: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl FileObjects {
@@ -61,20 +73,24 @@ impl FileObjects {
                 path: root.to_owned(),
                 source,
             }),
-            None => Ok(Self {
-                root: root.to_owned(),
-                sync,
-                directory,
-                collector,
-                next: AtomicU64::new(0),
-            }),
+            None => {
+                remove_left(&root.join(UNNAMED));
+                Ok(Self {
+                    root: root.to_owned(),
+                    sync,
+                    directory,
+                    collector,
+                    next: AtomicU64::new(0),
+                    durable: Mutex::default(),
+                })
+            }
         }
     }
 
     /// Writes a file that has no name of its own yet, and returns its path.
     fn write(&self, bytes: &[u8]) -> io::Result<PathBuf> {
         let directory = self.root.join(UNNAMED);
-        self.directory.make_directory(&directory)?;
+        let _ = self.directory.make_directory(&directory)?;
         let number = self.next.fetch_add(1, Relaxed);
         let path = directory.join(format!("{}.{number}", self.collector));
         let write = || {
@@ -101,15 +117,50 @@ impl FileObjects {
     ) -> io::Result<()> {
         let path = self.root.join(name);
         let above = path.parent().unwrap_or(&self.root);
-        self.directory.make_directory(above)?;
+        let is_made = self.directory.make_directory(above)?;
         name_it(unnamed, &path)?;
-        let mut above = Some(above).filter(|_| self.sync == SyncMode::Disk);
-        while let Some(directory) = above {
-            File::open(directory)?.sync_all()?;
-            above = directory.parent().filter(|_| directory != self.root);
+        match self.sync {
+            SyncMode::Disk => self.make_durable(above, is_made),
+            SyncMode::Cache => Ok(()),
         }
+    }
+
+    /// Makes the names in a directory durable, and its own name and those of all above it if they may not be.
+    fn make_durable(&self, directory: &Path, is_made: bool) -> io::Result<()> {
+        sync(directory)?;
+        if !is_made && lock(&self.durable).contains(directory) {
+            return Ok(());
+        }
+        let is_below = |path: &&Path| path.starts_with(&self.root);
+        let mut above = directory.ancestors().skip(1).take_while(is_below);
+        above.try_for_each(sync)?;
+        let mut durable = lock(&self.durable);
+        if durable.len() >= DURABLE_MAX {
+            durable.clear();
+        }
+        let _ = durable.insert(directory.to_owned());
         Ok(())
     }
+}
+
+/// Makes the names in a directory durable.
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Removes what killed collectors left without a name.
+fn remove_left(unnamed: &Path) {
+    let is_left = |path: &Path| {
+        let about = path.symlink_metadata().ok().filter(fs::Metadata::is_file);
+        let written = about.and_then(|about| about.modified().ok());
+        let age = written.and_then(|written| written.elapsed().ok());
+        parse_with(path, "").is_some() && age.is_some_and(|age| age >= LEFT_AFTER)
+    };
+    let files = fs::read_dir(unnamed).into_iter().flatten().flatten();
+    let left = files.map(|file| file.path()).filter(|path| is_left(path));
+    left.for_each(|path| {
+        let _ = fs::remove_file(path);
+    });
 }
 
 impl ObjectStore for FileObjects {
@@ -164,6 +215,8 @@ impl ObjectStore for FileObjects {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     /// A directory that is removed at the end.
@@ -250,6 +303,49 @@ mod tests {
         let objects = scene.open().unwrap();
         objects.put("raw/v2/a", b"1").unwrap();
         assert!(scene.0.join(UNNAMED).join("other.0").exists());
+    }
+
+    #[test]
+    fn what_killed_collectors_left_goes_and_nothing_else() {
+        let scene = Scene::new("left");
+        let unnamed = scene.0.join(UNNAMED);
+        fs::create_dir_all(&unnamed).unwrap();
+        let put = |name: String, minutes: u64| {
+            let file = File::create(unnamed.join(&name)).unwrap();
+            let before = SystemTime::now() - Duration::from_secs(60 * minutes);
+            file.set_modified(before).unwrap();
+            name
+        };
+        let of = |collector| Uuid([collector; 16]);
+        let gone = put(format!("{}.7", of(2)), 61);
+        let kept = [
+            put(format!("{}.8", of(2)), 59),
+            put(format!("{}.0", of(3)), 0),
+            put("notes.1".to_owned(), 100_000),
+            put(format!("{}.x", of(2)), 100_000),
+        ];
+        let objects = scene.open().unwrap();
+        assert!(!unnamed.join(gone).exists());
+        for name in kept {
+            assert!(unnamed.join(&name).exists(), "{name}");
+        }
+        objects.put("raw/v2/a", b"1").unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_made_again_is_durable_again() {
+        let scene = Scene::new("durable");
+        let objects = scene.open().unwrap();
+        let known = || lock(&objects.durable).len();
+        objects.put("schema/web-1/x/a", b"1").unwrap();
+        objects.put("schema/web-1/x/b", b"1").unwrap();
+        assert_eq!(known(), 1, "the directories above are synced once");
+        fs::remove_dir_all(scene.0.join("schema")).unwrap();
+        let above = scene.0.join("schema/web-1/x");
+        assert!(objects.directory.make_directory(&above).unwrap());
+        assert!(!objects.directory.make_directory(&above).unwrap());
+        objects.put("schema/web-1/x/a", b"1").unwrap();
+        assert_eq!(objects.list("schema").unwrap(), ["schema/web-1/x/a"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The way of blocks into objects: one open segment for all connections of a collector. Segments are put
-//! one after the other, so one that is there says that all before it are.
+//! The way of blocks into objects: one open segment for all connections of a collector, and one more for each
+//! other host with a session uuid that is in it. Segments are put one after the other, so one that is there says
+//! that all before it are.
 //!
 //! Nothing here reads a clock or puts an object: `uploader` does.
 
@@ -23,7 +24,8 @@ pub(in crate::store) struct CloseAt {
 #[derive(Debug)]
 pub(in crate::store) struct Lane {
     close_at: CloseAt,
-    open: Option<OpenSegment>,
+    /// By ascending number.
+    open: VecDeque<OpenSegment>,
     closed: VecDeque<OpenSegment>,
     /// Number of the next segment.
     next: u64,
@@ -37,7 +39,7 @@ impl Lane {
     pub(in crate::store) fn new(close_at: CloseAt) -> Self {
         Self {
             close_at,
-            open: None,
+            open: VecDeque::new(),
             closed: VecDeque::new(),
             next: 0,
             is_hurried: false,
@@ -45,15 +47,14 @@ impl Lane {
         }
     }
 
-    /// The segment into which a block of this session goes now.
-    fn open(&mut self, owner: &Owner, now: Instant) -> &mut OpenSegment {
-        if self.open.as_ref().is_some_and(|open| open.has_other(owner)) {
-            self.close();
-        }
-        let next = &mut self.next;
-        self.open.get_or_insert_with(|| {
-            *next += 1;
-            OpenSegment::new(*next - 1, now)
+    /// Place of the segment into which a block of this session goes now: not before its earlier ones.
+    fn place(&mut self, owner: &Owner, now: Instant) -> usize {
+        let takes = |open: &OpenSegment| open.number >= owner.from && !open.has_other(owner);
+        let found = self.open.iter().position(takes);
+        found.unwrap_or_else(|| {
+            self.open.push_back(OpenSegment::new(self.next, now));
+            self.next += 1;
+            self.open.len() - 1
         })
     }
 
@@ -85,20 +86,20 @@ impl Lane {
         now: Instant,
         add: impl FnOnce(&mut OpenSegment),
     ) -> (u64, u64) {
-        let most = self.close_at.bytes;
-        let open = self.open(owner, now);
+        let place = self.place(owner, now);
+        let open = &mut self.open[place];
         let before = open.held();
         add(open);
         let (number, held) = (open.number, open.held());
-        if held >= most {
-            self.close();
+        if held >= self.close_at.bytes || open.has_full_footer() {
+            self.close(place + 1);
         }
         (number, held - before)
     }
 
     /// Closes the open segment soon: a peer waits.
     pub(super) fn hurry(&mut self) {
-        self.is_hurried |= self.open.is_some();
+        self.is_hurried |= !self.open.is_empty();
     }
 
     /// Has no more put: the collector ends.
@@ -117,25 +118,33 @@ impl Lane {
             true => self.close_at.hurried.min(self.close_at.age),
             false => self.close_at.age,
         };
-        Some(self.open.as_ref()?.begun + age)
+        Some(self.open.front()?.begun + age)
     }
 
     /// The next segment to be put, if one is due.
     pub(super) fn take(&mut self, now: Instant) -> Option<OpenSegment> {
         if self.closed.is_empty() && self.due().is_some_and(|due| due <= now) {
-            self.close();
+            let is_old = |open: &OpenSegment| open.begun + self.close_at.age <= now;
+            let old = self.open.partition_point(is_old).max(1);
+            self.close(if self.is_hurried {
+                self.open.len()
+            } else {
+                old
+            });
         }
         self.closed.pop_front()
     }
 
-    fn close(&mut self) {
-        self.closed.extend(self.open.take());
-        self.is_hurried = false;
+    /// Closes the first ones: no segment is put before an earlier one.
+    fn close(&mut self, count: usize) {
+        self.closed.extend(self.open.drain(..count));
+        self.is_hurried &= !self.open.is_empty();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ringmark_decoder::store::SegmentFooter;
     use ringmark_format::Uuid;
 
     use super::*;
@@ -147,6 +156,7 @@ mod tests {
             service: String::new(),
             epoch: 1,
             schema_bytes: 0,
+            from: 0,
         }
     }
 
@@ -190,7 +200,53 @@ mod tests {
         let (first, second) = (owner(1, "a"), owner(1, "b"));
         assert_eq!(lane.append(&first, &[0; 8], Vec::new, now).0, 0);
         assert_eq!(lane.append(&owner(2, "b"), &[0; 8], Vec::new, now).0, 0);
-        assert_eq!(lane.append(&second, &[0; 8], Vec::new, now).0, 1);
-        assert_eq!(lane.append(&first, &[0; 8], Vec::new, now).0, 2);
+        let mut append = |owner: &Owner| lane.append(owner, &[0; 8], Vec::new, now).0;
+        assert_eq!(append(&second), 1);
+        for _ in 0..3 {
+            assert_eq!((append(&first), append(&second)), (0, 1), "two are enough");
+        }
+        assert_eq!(append(&owner(1, "c")), 2);
+        // What came before in a later segment is not overtaken.
+        let later = Owner {
+            from: 2,
+            ..owner(3, "c")
+        };
+        assert_eq!(append(&later), 2);
+        lane.hurry();
+        let after = now + Duration::from_millis(50);
+        let numbers: Vec<_> = (0..4)
+            .filter_map(|_| lane.take(after))
+            .map(|segment| segment.number)
+            .collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        let first_again = lane.append(&first, &[0; 8], Vec::new, after);
+        assert_eq!(first_again.0, 3);
+        assert_eq!(lane.append(&second, &[0; 100], Vec::new, after).0, 4);
+        let numbers: Vec<_> = (0..3)
+            .filter_map(|_| lane.take(after))
+            .map(|segment| segment.number)
+            .collect();
+        assert_eq!(numbers, [3, 4], "a full one is put after those before it");
+    }
+
+    #[test]
+    fn no_segment_has_more_sessions_than_a_footer_holds() {
+        let (mut lane, now) = (lane(), Instant::now());
+        lane.close_at.bytes = u64::MAX;
+        let long = "h".repeat(250);
+        for session in 0..20_000_u128 {
+            let mut owner = owner(0, &long);
+            owner.session = Uuid(session.to_be_bytes());
+            owner.service.clone_from(&long);
+            let _ = lane.append(&owner, &[], Vec::new, now);
+        }
+        let mut segments = 0;
+        while let Some(segment) = lane.take(now + Duration::from_secs(60)) {
+            let objects = segment.objects("2026-11-26-19", Uuid([1; 16]));
+            let bytes = &objects.last().unwrap().bytes;
+            assert!(SegmentFooter::end_bytes(bytes).is_some());
+            segments += 1;
+        }
+        assert!(segments > 1, "{segments}");
     }
 }

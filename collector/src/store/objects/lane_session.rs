@@ -86,7 +86,12 @@ impl LaneSession {
     pub(in crate::store) fn append(&mut self, block: &[u8]) {
         let (owner, preamble) = (&self.owner, || self.preamble());
         let segment = self.uploads.append(owner, block, preamble);
+        self.note_segment(segment);
+    }
+
+    fn note_segment(&mut self, segment: u64) {
         self.segment = Some(segment);
+        self.owner.from = segment;
     }
 
     /// What of a piece of schema is new.
@@ -108,7 +113,7 @@ impl LaneSession {
         self.owner.schema_bytes = offset + piece.len() as u64;
         let piece = SchemaPiece::new(&self.owner, &self.content, offset, piece);
         let segment = self.uploads.add_schema(&self.owner, piece, self.preamble());
-        self.segment = Some(segment);
+        self.note_segment(segment);
     }
 
     /// By how much a block can make grow what waits to be put, beyond its own bytes: the session begins in a segment,

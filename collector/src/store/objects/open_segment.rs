@@ -8,7 +8,7 @@ use ringmark_decoder::store::{
 };
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
-use ringmark_format::block::BlockHeader;
+use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX};
 use ringmark_format::codec::{crc32, write};
 
 /// What a segment says of a session.
@@ -20,7 +20,14 @@ pub(in crate::store) struct Owner {
     pub(in crate::store) epoch: u32,
     /// Bytes of the schema stream that came so far.
     pub(in crate::store) schema_bytes: u64,
+    /// The segment that has its latest block; 0: none has, or the first.
+    pub(in crate::store) from: u64,
 }
+
+/// Bytes of footers from which on a segment is closed, indexes not counted; a block has room for them.
+const FOOTER_BYTES: usize = CONTENT_BYTES_MAX as usize / 2;
+/// Bytes of a session in a footer, but for its names and its index.
+const ENTRY_BYTES: usize = 72;
 
 /// Most bytes of schema in an object that is made of several pieces.
 const SCHEMA_OBJECT_BYTES: usize = 1 << 20;
@@ -96,6 +103,8 @@ pub(super) struct OpenSegment {
     /// Place of the last piece of each session.
     last_schema: BTreeMap<Uuid, usize>,
     schema_bytes: u64,
+    /// Bytes of its footer, but for indexes.
+    footer_bytes: usize,
 }
 
 impl OpenSegment {
@@ -109,7 +118,13 @@ impl OpenSegment {
             schema: Vec::new(),
             last_schema: BTreeMap::new(),
             schema_bytes: 0,
+            footer_bytes: 0,
         }
+    }
+
+    /// Whether its footer has no room for more sessions.
+    pub(super) const fn has_full_footer(&self) -> bool {
+        self.footer_bytes >= FOOTER_BYTES
     }
 
     /// Bytes of memory that it takes.
@@ -133,6 +148,7 @@ impl OpenSegment {
         let before = self.bytes.len();
         if !self.owners.contains_key(&owner.session) {
             self.bytes.extend_from_slice(&preamble());
+            self.footer_bytes += ENTRY_BYTES + owner.host.len() + owner.service.len();
         }
         self.owners.insert(owner.session, owner.clone());
         self.bytes.extend_from_slice(block);
