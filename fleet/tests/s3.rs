@@ -14,7 +14,7 @@ mod proxy;
 mod random;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use fault_proxy::{Fault, FaultProxy};
 use moto::{Moto, settings};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proxy::Proxy;
 use random::Random;
 
@@ -292,6 +293,12 @@ fn a_reader_gets_what_is_chosen_and_little_else() {
     println!("{segments} segments: {requests} requests, {bytes} bytes");
     // Two lists, the schema, and of each segment its footer and all of it.
     assert!(requests <= 3 + 2 * segments, "{requests} of {segments}");
+    scene.endpoint = moto.address();
+    let rows = scene.printed(&["scan"]).lines().count() as i64 - 1;
+    let _ = scene.printed(&["scan", "--format", "parquet"]);
+    let file = File::open(scene.path("tests.parquet")).unwrap();
+    let columns = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    assert_eq!(columns.metadata().file_metadata().num_rows(), rows);
     let (few, less) = read_by(&mut scene, &moto, &["scan", "--host", "none"]);
     println!("another host: {few} requests, {less} bytes");
     assert!(few <= 2 + segments && less < bytes, "{few}: {less}");

@@ -17,7 +17,7 @@ use super::object_source::{ListedObject, ObjectSource};
 /// Largest footer that is read, in bytes: that of a block.
 const BYTES_MAX: u64 = CONTENT_BYTES_MAX as u64 + 128;
 /// As much is read of the end of an object at first. Few footers are longer.
-const END_BYTES: u64 = 16 << 10;
+pub(super) const END_BYTES: u64 = 16 << 10;
 
 /// What a segment holds of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,14 +102,17 @@ impl SegmentFooter {
         block
     }
 
-    /// Reads the footer from the end of an object, in one short read, or two if it is long. `None`: it has
-    /// none, or a damaged one.
+    /// The footer of an object, of which this is the end. A long one is read again. `None`: it has none, or a
+    /// damaged one.
     ///
     /// # Errors
     /// The object cannot be read.
-    pub fn of_object(source: &dyn ObjectSource, object: &ListedObject) -> io::Result<Option<Self>> {
+    pub(super) fn of_object(
+        source: &dyn ObjectSource,
+        object: &ListedObject,
+        mut end: Vec<u8>,
+    ) -> io::Result<Option<Self>> {
         let ListedObject { name, bytes } = object;
-        let mut end = source.get(name, bytes.saturating_sub(END_BYTES)..*bytes)?;
         let last = end.len().saturating_sub(FooterEnd::BYTES);
         let Some(size) = block_bytes(&end[last..]).filter(|size| size <= bytes) else {
             return Ok(None);

@@ -17,6 +17,14 @@ pub struct ListedObject {
     pub bytes: u64,
 }
 
+impl ListedObject {
+    /// The range of its last bytes, no more than so many.
+    #[must_use]
+    pub fn end(&self, bytes: u64) -> Range<u64> {
+        self.bytes.saturating_sub(bytes)..self.bytes
+    }
+}
+
 /// The objects of a store, for its readers. All calls may wait for a disk or a network.
 pub trait ObjectSource {
     /// The objects below `prefix`, which ends where a part of their names does; sorted by name.
@@ -30,6 +38,12 @@ pub trait ObjectSource {
     /// # Errors
     /// There is none of that name, or it cannot be read.
     fn get(&self, name: &str, range: Range<u64>) -> io::Result<Vec<u8>>;
+
+    /// The last bytes of objects, no more than so many of each: one result for each object, in their order.
+    fn ends(&self, objects: &[ListedObject], bytes: u64) -> Vec<io::Result<Vec<u8>>> {
+        let end = |object: &ListedObject| self.get(&object.name, object.end(bytes));
+        objects.iter().map(end).collect()
+    }
 
     /// The whole object as a file, read from its start and then in any order.
     ///

@@ -7,11 +7,14 @@ use std::io;
 use ringmark_format::Uuid;
 
 use super::files::directory_name;
-use super::footer::{FooterEntry, SegmentFooter};
+use super::footer::{END_BYTES, FooterEntry, SegmentFooter};
 use super::object_names::{RAW, SCHEMA, is_raw, schema_session};
 use super::object_source::{ListedObject, ObjectSource};
 use crate::events::filter::Filter;
 use crate::trace_file::choice::SessionChoice;
+
+/// Ends of segments that are read together.
+const AT_A_TIME: usize = 256;
 
 /// The hosts of sessions.
 pub(super) type Owners = HashMap<Uuid, Vec<u8>>;
@@ -48,10 +51,16 @@ pub(super) fn objects(
     filter: &Filter,
     choice: &SessionChoice,
 ) -> io::Result<Vec<Object>> {
-    let raw = source.list(RAW)?.into_iter();
-    let raw = raw.filter(|object| is_raw(&object.name));
-    let segments = raw.map(|object| segment(source, object, filter, choice));
-    let segments: Vec<_> = segments.collect();
+    let mut raw = source.list(RAW)?;
+    raw.retain(|object| is_raw(&object.name));
+    let mut segments = Vec::with_capacity(raw.len());
+    for some in raw.chunks(AT_A_TIME) {
+        let mut ends = source.ends(some, END_BYTES);
+        // None goes for want of its end: it is read as a whole.
+        ends.resize_with(some.len(), || Err(io::ErrorKind::UnexpectedEof.into()));
+        let ends = some.iter().zip(ends);
+        segments.extend(ends.map(|(object, end)| segment(source, object, end, (filter, choice))));
+    }
     let needed = Needed::by(&segments);
     let mut all = Vec::new();
     for ListedObject { name, .. } in source.list(SCHEMA)? {
@@ -66,18 +75,18 @@ pub(super) fn objects(
 /// A segment. One without a footer, or with a damaged one, is read as far as it goes.
 fn segment(
     source: &dyn ObjectSource,
-    object: ListedObject,
-    filter: &Filter,
-    choice: &SessionChoice,
+    object: &ListedObject,
+    end: io::Result<Vec<u8>>,
+    (filter, choice): (&Filter, &SessionChoice),
 ) -> Object {
-    let read = SegmentFooter::of_object(source, &object);
+    let read = end.and_then(|end| SegmentFooter::of_object(source, object, end));
     // One that is gone is counted when it is opened.
     let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
     let footer = read.ok().flatten();
     let sessions = footer.iter().flat_map(|footer| &footer.sessions);
     let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
     Object {
-        name: object.name,
+        name: object.name.clone(),
         owners: owners.collect(),
         lacks_footer: is_there && footer.is_none(),
         step: footer.map_or(Step::Read, |footer| step(footer, filter, choice)),

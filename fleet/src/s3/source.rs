@@ -3,17 +3,20 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{self, Seek, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{Error, ObjectStore, ObjectStoreExt};
 use ringmark_decoder::store::{ListedObject, ObjectSource};
 
 use super::Bucket;
+
+/// Ends of objects that are requested at the same time.
+const AT_A_TIME: usize = 16;
 
 /// Number of the next temporary file of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -57,6 +60,28 @@ impl ObjectSource for Bucket {
         Ok(Vec::new())
     }
 
+    fn ends(&self, objects: &[ListedObject], bytes: u64) -> Vec<io::Result<Vec<u8>>> {
+        let ends = objects.iter().map(|object| {
+            let (store, key, range) = (
+                self.store.clone(),
+                self.key(&object.name),
+                object.end(bytes),
+            );
+            async move {
+                match range.is_empty() {
+                    true => Ok(Vec::new()),
+                    false => Ok(store.get_range(&key?, range).await?.to_vec()),
+                }
+            }
+        });
+        let ends: Vec<_> = ends.collect();
+        let all = async move { Ok(stream::iter(ends).buffered(AT_A_TIME).collect().await) };
+        self.wait(all).unwrap_or_else(|error| {
+            let why = || io::Error::other(error.to_string());
+            objects.iter().map(|_| Err(why())).collect()
+        })
+    }
+
     fn open(&self, name: &str) -> io::Result<File> {
         let (store, key) = (self.store.clone(), self.key(name)?);
         let mut file = unnamed()?;
@@ -79,12 +104,17 @@ impl ObjectSource for Bucket {
 
 /// A temporary file that is gone when it is closed, however this process ends.
 fn unnamed() -> io::Result<File> {
-    let number = NEXT.fetch_add(1, Relaxed);
-    let name = format!("ringmark-segment-{}-{number}", std::process::id());
-    let path = env::temp_dir().join(name);
     let mut options = File::options();
     options.read(true).write(true).create_new(true).mode(0o600);
-    let file = options.open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
+    loop {
+        let number = NEXT.fetch_add(1, Relaxed);
+        let name = format!("ringmark-segment-{}-{number}", std::process::id());
+        let path = env::temp_dir().join(name);
+        match options.open(&path) {
+            // Another's, who may have chosen the name on purpose.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return fs::remove_file(&path).map(|()| file),
+        }
+    }
 }

@@ -105,6 +105,11 @@ fn all_names_below_a_prefix_are_listed_in_order() {
             (&name(number), number as u64 % 3)
         );
     }
+    let ends = bucket.ends(&listed, 1);
+    assert_eq!(ends.len(), MANY);
+    for (end, object) in ends.into_iter().zip(&listed) {
+        assert_eq!(end.unwrap(), vec![0; object.bytes.min(1) as usize]);
+    }
     assert_eq!(ObjectStore::list(&*bucket, "none").unwrap(), [""; 0]);
 }
 
