@@ -71,6 +71,9 @@ pub(crate) fn required(wanted: &str) -> Result<&'static dyn Extension, Failure> 
 /// # Errors
 /// As [`required`].
 pub(crate) fn write(wanted: &str, named: Option<&Path>) -> anyhow::Result<Exit> {
+    let Some(extension) = INSTALLED.get() else {
+        return Err(go_on(wanted, words()).into());
+    };
     let mut words = words();
     if let Some(path) = named {
         // After `--` there are files alone.
@@ -78,10 +81,7 @@ pub(crate) fn write(wanted: &str, named: Option<&Path>) -> anyhow::Result<Exit> 
         let added = ["-o".into(), path.into(), "--set-aside".into()];
         let _ = words.splice(end.map_or(words.len()..words.len(), |end| end..end), added);
     }
-    match INSTALLED.get() {
-        Some(extension) => Ok(Exit(extension.run(words))),
-        None => Err(go_on(wanted, words).into()),
-    }
+    Ok(Exit(extension.run(words)))
 }
 
 fn words() -> Vec<OsString> {

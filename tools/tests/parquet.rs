@@ -52,21 +52,15 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
     let script = place.0.join("ringmark-fleet");
     fs::write(&script, "#!/bin/sh\necho \"$0: $*\"\nexit 3\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    for (words, added) in [
-        ("scan a.rmk --format parquet --where took>1ms -o b", ""),
-        ("scan a.rmk --format arrow", " -o a.arrow --set-aside"),
-        (
-            "scan a.rmk b.rmk --format parquet",
-            " -o ringmark.parquet --set-aside",
-        ),
-        (
-            "export /var/a.rmk --format parquet",
-            " -o a.parquet --set-aside",
-        ),
+    for words in [
+        "scan a.rmk --format parquet --where took>1ms -o b",
+        "scan a.rmk --format arrow",
+        "export /var/a.rmk --format parquet",
+        "scan --format arrow -- a.rmk",
     ] {
         let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-        let expected = format!("{}: {words}{added}\n", script.display());
+        let expected = format!("{}: {words}\n", script.display());
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     }
 }
@@ -121,17 +115,6 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(said(&output).contains(text), "{}", said(&output));
     }
-}
-
-#[test]
-fn files_after_two_dashes_are_files_there_too() {
-    let place = Place::new("dashes");
-    let script = place.0.join("ringmark-fleet");
-    fs::write(&script, "#!/bin/sh\necho \"$*\"\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let output = ringmark(&place.0, &["scan", "--format", "arrow", "--", "a.rmk"]);
-    let expected = "scan --format arrow -o a.arrow --set-aside -- a.rmk\n";
-    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 
 #[test]

@@ -102,12 +102,22 @@ impl SegmentFooter {
         block
     }
 
+    /// Reads the footer from the end of an object, in one short read, or two if it is long. `None`: it has
+    /// none, or a damaged one.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    pub fn of_object(source: &dyn ObjectSource, object: &ListedObject) -> io::Result<Option<Self>> {
+        let end = source.get(&object.name, object.end(END_BYTES))?;
+        Self::of_end(source, object, end)
+    }
+
     /// The footer of an object, of which this is the end. A long one is read again. `None`: it has none, or a
     /// damaged one.
     ///
     /// # Errors
     /// The object cannot be read.
-    pub(super) fn of_object(
+    pub(super) fn of_end(
         source: &dyn ObjectSource,
         object: &ListedObject,
         mut end: Vec<u8>,

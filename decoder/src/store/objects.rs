@@ -79,7 +79,7 @@ fn segment(
     end: io::Result<Vec<u8>>,
     (filter, choice): (&Filter, &SessionChoice),
 ) -> Object {
-    let read = end.and_then(|end| SegmentFooter::of_object(source, object, end));
+    let read = end.and_then(|end| SegmentFooter::of_end(source, object, end));
     // One that is gone is counted when it is opened.
     let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
     let footer = read.ok().flatten();
