@@ -143,6 +143,7 @@ impl Store {
                 service: b"shop".to_vec(),
                 schema_bytes: sent.schema.len() as u64,
                 epoch: 1,
+                bytes: blocks.len() as u32,
                 index: None,
             };
             sessions.insert(sent.session.0, entry);
