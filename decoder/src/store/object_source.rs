@@ -18,7 +18,7 @@ pub struct ListedObject {
 }
 
 impl ListedObject {
-    /// The range of its last bytes, no more than so many.
+    /// The range of its last bytes, `bytes` at most.
     #[must_use]
     pub fn end(&self, bytes: u64) -> Range<u64> {
         self.bytes.saturating_sub(bytes)..self.bytes
@@ -39,7 +39,7 @@ pub trait ObjectSource {
     /// There is none of that name, or it cannot be read.
     fn get(&self, name: &str, range: Range<u64>) -> io::Result<Vec<u8>>;
 
-    /// The last bytes of objects, no more than so many of each: one result for each object, in their order.
+    /// The last bytes of objects, `bytes` at most of each: one result for each object, in their order.
     fn ends(&self, objects: &[ListedObject], bytes: u64) -> Vec<io::Result<Vec<u8>>> {
         let end = |object: &ListedObject| self.get(&object.name, object.end(bytes));
         objects.iter().map(end).collect()
