@@ -24,7 +24,7 @@ use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
 
-use options::{Command, Options, Scan};
+use options::{Command, Options, Scan, Store};
 
 /// Done.
 const FINE: u8 = 0;
@@ -55,6 +55,10 @@ impl Extension for Fleet {
         let done = match command {
             Command::Scan(options) | Command::Export(options) => run(&options),
             Command::Compact(options) => compact(&options),
+            Command::Store(Store::Files(options)) => {
+                let listed = compact::list(&options).map(|()| FINE);
+                listed.map_err(|error| (UNREADABLE, error))
+            }
         };
         done.unwrap_or_else(|(exit, error)| {
             eprintln!("ringmark-fleet: {error:#}");

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::compact::Compact;
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringmark_decoder::{Chosen, Dump, Filter, SessionChoice, duration_ns};
+
+use crate::compact::{Compact, TableFiles};
 
 /// Writes traces as files for databases: Parquet and Arrow
 #[derive(Debug, Parser)]
@@ -29,6 +30,15 @@ pub(crate) enum Command {
     Export(Scan),
     /// Make tables of what collectors have stored as objects
     Compact(Compact),
+    /// The part of 'ringmark store' that reads logs of tables
+    #[command(subcommand)]
+    Store(Store),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Store {
+    /// List the files that a table has now
+    Files(TableFiles),
 }
 
 /// How rows are written.

@@ -45,7 +45,7 @@ fn begun(name: &str, sent: &[Sent]) -> Store {
 }
 
 fn sessions() -> [Sent; 2] {
-    [Sent::new(19, 4000), Sent::new(23, 2500)]
+    [Sent::new(19, 1500), Sent::new(23, 1000)]
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn tables_have_the_rows_of_a_scan() {
     }
     let rows = store.scanned();
     let unended = store.check(&rows, "all");
-    assert!(rows.len() > 2000 && unended > 0, "{} {unended}", rows.len());
+    assert!(rows.len() > 1000 && unended > 0, "{} {unended}", rows.len());
     let versions = fs::read_dir(store.0.join("tables/losses/_delta_log")).expect("a log");
     assert_eq!(versions.count(), 5);
     assert!(store.compact().contains("0 rows of 0 segments"));
@@ -140,4 +140,78 @@ fn a_segment_that_comes_late_or_twice_changes_nothing() {
     put(&store, 8, &segments[3]);
     store.compact();
     store.check(&store.scanned(), "all");
+}
+
+#[test]
+fn merged_tables_have_the_same_rows_and_the_list_names_their_files() {
+    let sent = sessions();
+    let store = begun("merged", &sent);
+    for (number, of) in segments(&sent, 6).iter().enumerate() {
+        put(&store, number, of);
+        store.compact();
+    }
+    let (rows, former) = (store.rows(), store.files("spans"));
+    assert!(former.len() > 2);
+    let said = store.compact_with("compact . --merge");
+    assert!(said.contains("small files are 3 now"), "{said}");
+    assert_eq!(store.rows(), rows);
+    assert_eq!(store.files("spans").len(), 1);
+    assert!(
+        former.iter().all(|file| file.exists()),
+        "queries may still read them"
+    );
+    let list = |words: &str| {
+        let done = store.command(words).output().expect("it runs");
+        assert!(done.status.success(), "{}", common_store::said(&done));
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    let listed = list("store files . --table spans");
+    let path = store.files("spans").remove(0);
+    let path = path.canonicalize().expect("it is there");
+    assert_eq!(listed.trim_end(), path.display().to_string());
+    assert_eq!(
+        list("store files . --table events --to 2026-01-01T00:00:00Z"),
+        ""
+    );
+    assert!(
+        store
+            .compact_with("compact . --merge")
+            .contains("0 small files are 0 now")
+    );
+}
+
+#[test]
+fn raw_goes_when_it_is_covered_and_old_and_schema_with_the_last_of_it() {
+    let sent = sessions();
+    let store = begun("raw", &sent);
+    let segments = segments(&sent, 5);
+    let raw = || common_store::below(&store.0.join("raw"));
+    let schema = || common_store::below(&store.0.join("schema"));
+    for number in [0, 1, 3] {
+        put(&store, number, &segments[number]);
+    }
+    // Segment 3 waits for 2, and keeps all of the schema.
+    let said = store.compact_with("compact . --keep-raw 0s");
+    assert!(raw() >= 1 && schema() == 2, "{said}");
+    put(&store, 2, &segments[2]);
+    put(&store, 4, &segments[4]);
+    let whole = {
+        let store = begun("whole", &sent);
+        segments
+            .iter()
+            .enumerate()
+            .for_each(|(number, of)| put(&store, number, of));
+        store.scanned()
+    };
+    let said = store.compact_with("compact . --keep-raw 100000h");
+    assert!(said.contains("0 segments and 0 schema"), "{said}");
+    store.check(&whole, "kept");
+    store.compact_with("compact . --keep-raw 0s");
+    assert_eq!((raw(), schema()), (0, 0));
+    store.check(&whole, "deleted");
+    // What was deleted and comes again is known.
+    sent.iter().for_each(|sent| store.begin(sent));
+    put(&store, 9, &segments[1]);
+    store.compact();
+    store.check(&whole, "again");
 }

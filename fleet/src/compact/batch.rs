@@ -33,6 +33,8 @@ pub(crate) struct Done {
     /// Segments with pages that wait for others.
     pub(crate) waiting: u64,
     pub(crate) damage: Vec<String>,
+    /// What is known after the last batch.
+    pub(crate) plan: Plan,
 }
 
 /// Where a run reads and writes.
@@ -60,6 +62,7 @@ impl Compactor<'_> {
             let mut first: Vec<_> = new.iter().filter(|name| !waiting.contains(*name)).collect();
             if first.is_empty() {
                 done.waiting = waiting.intersection(&new.iter().cloned().collect()).count() as u64;
+                done.plan = plan;
                 return Ok(done);
             }
             first.truncate(SEGMENTS);

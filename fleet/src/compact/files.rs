@@ -135,10 +135,15 @@ impl<'o> Files<'o> {
 
 /// A file that will be written, of this hour.
 pub(crate) fn file_of(hour: u64) -> AddedFile {
-    let (date, hour) = date_and_hour(hour);
+    let (date, of_day) = date_and_hour(hour);
+    file_of_hour(&date, of_day)
+}
+
+/// The same, of this hour of a day.
+pub(crate) fn file_of_hour(date: &str, hour: u32) -> AddedFile {
     AddedFile {
         path: String::new(),
-        date,
+        date: date.to_owned(),
         hour,
         bytes: 0,
         rows: 0,

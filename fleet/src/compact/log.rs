@@ -42,6 +42,8 @@ pub(crate) struct Snapshot {
     /// The version that comes next.
     pub(crate) next: u64,
     pub(crate) files: BTreeMap<String, AddedFile>,
+    /// Files that were replaced, and when, in ms since 1970.
+    pub(crate) removed: BTreeMap<String, u64>,
     /// Number of the last batch that was committed, and the object with its plan; 0: none was.
     pub(crate) batch: u64,
     pub(crate) plan: String,
@@ -64,6 +66,18 @@ impl AddedFile {
             "modificationTime": now_ms,
             "dataChange": is_change,
             "stats": stats.to_string(),
+        }})
+    }
+
+    /// The action that takes it out of its table, though its rows stay.
+    pub(crate) fn removal(&self, now_ms: u64) -> Value {
+        json!({"remove": {
+            "path": self.path,
+            "deletionTimestamp": now_ms,
+            "dataChange": false,
+            "extendedFileMetadata": true,
+            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
+            "size": self.bytes,
         }})
     }
 
@@ -131,7 +145,9 @@ impl Snapshot {
         if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
             self.files.insert(file.path.clone(), file);
         } else if let Some(path) = action.get("remove").and_then(path) {
+            let at = action["remove"]["deletionTimestamp"].as_u64();
             self.files.remove(&path);
+            self.removed.insert(path, at.unwrap_or(u64::MAX));
         } else if let Some(txn) = action.get("txn").filter(|txn| txn["appId"] == APP) {
             self.batch = txn["version"].as_u64().unwrap_or(0).max(self.batch);
         } else if let Some(plan) = action["commitInfo"]["ringmark"]["plan"].as_str() {
@@ -169,6 +185,16 @@ fn field(field: &arrow_schema::Field) -> Value {
         _ => "string",
     };
     json!({"name": field.name(), "type": kind, "nullable": true, "metadata": {}})
+}
+
+/// The action that says that files are merged.
+pub(crate) fn about_merge(now_ms: u64) -> Value {
+    json!({"commitInfo": {
+        "timestamp": now_ms,
+        "operation": "OPTIMIZE",
+        "operationParameters": {},
+        "engineInfo": concat!("ringmark-fleet/", env!("CARGO_PKG_VERSION")),
+    }})
 }
 
 /// The actions that say who commits what.

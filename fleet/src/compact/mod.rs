@@ -3,14 +3,19 @@
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
 //! batch needs. [`files`] writes the rows by date and hour, [`plan`] keeps what is known after a batch, [`log`]
-//! reads and writes the logs, [`batch`] puts it all together. [`objects`] is what a store must do.
+//! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
+//! file of small ones, [`retention`] deletes what is not needed any more, [`list`] names the files that count.
+//! [`objects`] is what a store must do.
 
 mod batch;
 pub(crate) mod files;
 mod inputs;
+mod list;
 pub(crate) mod log;
+mod merge;
 mod objects;
 mod plan;
+mod retention;
 pub(crate) mod time;
 
 use std::fs::File;
@@ -22,8 +27,10 @@ use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;
 
 use crate::s3::Bucket;
-use batch::Compactor;
+use batch::{Compactor, Done};
+pub(crate) use list::{TableFiles, list};
 use objects::Directory;
+use retention::Raw;
 
 /// Lines about damage that are printed.
 const DAMAGE: usize = 10;
@@ -40,22 +47,28 @@ pub(crate) struct Compact {
     /// A host that said nothing for so long is given up: what it has not sent does not come
     #[arg(long, value_name = "TIME", default_value = "24h")]
     silent: String,
+    /// Merge small files of an hour
+    #[arg(long)]
+    merge: bool,
+    /// Delete segments that were uploaded longer ago, if their rows are in the tables
+    #[arg(long, value_name = "TIME")]
+    keep_raw: Option<String>,
 }
 
 /// Makes tables of what is new. Returns whether nothing was damaged.
 pub(crate) fn run(options: &Compact) -> anyhow::Result<bool> {
-    let silent_ns = duration_ns(&options.silent)
-        .with_context(|| format!("--silent {}: expected a time such as 24h", options.silent))?;
+    let time = |option: &str, text: &str| {
+        duration_ns(text).with_context(|| format!("{option} {text}: expected a time such as 24h"))
+    };
+    let silent_ns = time("--silent", &options.silent)?;
+    let keep = options.keep_raw.as_deref();
+    let keep_ns = keep.map(|text| time("--keep-raw", text)).transpose()?;
     let raw = source(&options.store)?;
-    if raw.get(store::OBJECTS_ID, 0..1).is_err() {
-        bail!(
-            "{}: found no {}, expected a store that 'ringmark collect --objects' writes to",
-            options.store,
-            store::OBJECTS_ID
-        );
-    }
     let into = options.into.as_ref().unwrap_or(&options.store);
     let tables = Directory::new(into, new_uuid()?)?;
+    // Where nothing can be deleted, that is said before anything is done.
+    let to_delete = keep_ns.map(|_| Directory::new(&options.store, new_uuid()?));
+    let to_delete = to_delete.transpose().context("--keep-raw")?;
     let compactor = Compactor {
         raw: &*raw,
         tables: &tables,
@@ -63,6 +76,24 @@ pub(crate) fn run(options: &Compact) -> anyhow::Result<bool> {
         silent_ns,
     };
     let done = compactor.run()?;
+    report(into, &done);
+    if options.merge {
+        let (before, after) = merge::merge(&tables, &new_uuid()?.to_string())?;
+        eprintln!("ringmark-fleet: {into}: {before} small files are {after} now");
+    }
+    if let (Some(keep_ns), Some(objects)) = (keep_ns, &to_delete) {
+        let source = &*raw;
+        let (segments, schema) = Raw { source, objects }.delete(&done.plan, keep_ns)?;
+        eprintln!(
+            "ringmark-fleet: {}: {segments} segments and {schema} schema objects deleted",
+            options.store
+        );
+    }
+    retention::tables(&tables)?;
+    Ok(done.damage.is_empty())
+}
+
+fn report(into: &str, done: &Done) {
     eprintln!(
         "ringmark-fleet: {into}: {} rows of {} segments in {} batches",
         done.rows, done.segments, done.batches
@@ -85,16 +116,21 @@ pub(crate) fn run(options: &Compact) -> anyhow::Result<bool> {
     if done.damage.len() > DAMAGE {
         eprintln!("ringmark-fleet: and {} more", done.damage.len() - DAMAGE);
     }
-    Ok(done.damage.is_empty())
 }
 
 /// The store that collectors write to.
 fn source(url: &str) -> anyhow::Result<Box<dyn ObjectSource>> {
-    if url.starts_with("s3://") {
-        return Ok(Box::new(Bucket::open(url).with_context(|| url.to_owned())?));
+    let source: Box<dyn ObjectSource> = match url.starts_with("s3://") {
+        true => Box::new(Bucket::open(url).with_context(|| url.to_owned())?),
+        false => Box::new(DirectorySource::new(&objects::path(url)?)),
+    };
+    if source.get(store::OBJECTS_ID, 0..1).is_err() {
+        bail!(
+            "{url}: found no {}, expected a store that 'ringmark collect --objects' writes to",
+            store::OBJECTS_ID
+        );
     }
-    let path = objects::path(url)?;
-    Ok(Box::new(DirectorySource::new(&path)))
+    Ok(source)
 }
 
 /// A uuid of chance.

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use ringmark_decoder::store::objects_below;
 use ringmark_format::Uuid;
 
 /// Where files are until they have their names.
@@ -12,6 +13,12 @@ const UNNAMED: &str = "tmp";
 
 /// A place for objects.
 pub(crate) trait Objects {
+    /// Names of the objects below `prefix`, sorted.
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>>;
+
+    /// An object, to be read at any place.
+    fn open(&self, name: &str) -> io::Result<File>;
+
     /// The bytes of an object.
     fn get(&self, name: &str) -> io::Result<Vec<u8>>;
 
@@ -21,8 +28,8 @@ pub(crate) trait Objects {
     /// The same, unless there is one of that name: then `false`.
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool>;
 
-    /// Deletes an object; one that is not there is no error.
-    fn delete(&self, name: &str) -> io::Result<()>;
+    /// Deletes an object; `false`: it is not there.
+    fn delete(&self, name: &str) -> io::Result<bool>;
 }
 
 /// The path of a directory that is there, named by `file:///PATH` or as it is.
@@ -90,6 +97,14 @@ impl Directory {
 }
 
 impl Objects for Directory {
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
+        objects_below(&self.root, prefix)
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        File::open(self.root.join(name))
+    }
+
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
         fs::read(self.root.join(name))
     }
@@ -105,11 +120,11 @@ impl Objects for Directory {
         }
     }
 
-    fn delete(&self, name: &str) -> io::Result<()> {
+    fn delete(&self, name: &str) -> io::Result<bool> {
         self.faults.pass();
         match fs::remove_file(self.root.join(name)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed,
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            removed => removed.map(|()| true),
         }
     }
 }

@@ -23,6 +23,21 @@ pub(crate) fn date_and_hour(hour: u64) -> (String, u32) {
     (format!("{year:04}-{month:02}-{day:02}"), (hour % 24) as u32)
 }
 
+/// The hour since 1970 of a text such as `2026-01-31-23`; `None`: it is none.
+pub(crate) fn hour_of(text: &str) -> Option<u64> {
+    let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
+    let mut next = || parts.next().flatten();
+    let (year, month, day, hour) = (next()?, next()?, next()?, next()?);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let month = if month > 2 { month - 3 } else { month + 9 };
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + of_year;
+    Some((days - 719_468) * 24 + hour)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,8 +53,11 @@ mod tests {
             (24 * 20_783 + 19, "2026-11-26", 19),
             (24 * 47_540, "2100-02-28", 0),
             (24 * 47_541, "2100-03-01", 0),
+            (24 * 20_454 - 1, "2025-12-31", 23),
+            (24 * 20_454, "2026-01-01", 0),
         ] {
             assert_eq!(date_and_hour(hour), (date.to_owned(), of_day));
+            assert_eq!(hour_of(&format!("{date}-{of_day:02}")), Some(hour));
         }
     }
 }

@@ -166,7 +166,12 @@ impl Store {
 
     /// Makes tables; it must succeed.
     pub fn compact(&self) -> String {
-        let done = self.command("compact .").output().expect("it runs");
+        self.compact_with("compact .")
+    }
+
+    /// The same with options.
+    pub fn compact_with(&self, words: &str) -> String {
+        let done = self.command(words).output().expect("it runs");
         let said = said(&done);
         assert!(done.status.code().is_some_and(|code| code <= 1), "{said}");
         said
@@ -310,4 +315,14 @@ fn cell(column: &dyn Array, row: usize) -> String {
         DataType::Boolean => column.as_boolean().value(row).to_string(),
         _ => column.as_string::<i32>().value(row).to_owned(),
     }
+}
+
+/// Number of files below a directory.
+pub fn below(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let count = |entry: fs::DirEntry| match entry.path() {
+        path if path.is_dir() => below(&path),
+        _ => 1,
+    };
+    entries.map(|entry| count(entry.expect("an entry"))).sum()
 }

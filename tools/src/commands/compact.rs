@@ -18,7 +18,7 @@ own.
 
 Examples:
   ringmark compact file:///srv/traces
-  ringmark compact file:///srv/traces --into file:///srv/tables")]
+  ringmark compact file:///srv/traces --merge --keep-raw 48h")]
 pub(crate) struct Args {
     /// The store that collectors write to with --objects: file:///DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "URL")]
@@ -29,6 +29,12 @@ pub(crate) struct Args {
     /// A host that said nothing for so long is given up: what it has not sent does not come
     #[arg(long, value_name = "TIME", default_value = "24h")]
     silent: String,
+    /// Merge small files of an hour
+    #[arg(long)]
+    merge: bool,
+    /// Delete segments that were uploaded longer ago, if their rows are in the tables
+    #[arg(long, value_name = "TIME")]
+    keep_raw: Option<String>,
 }
 
 impl Args {

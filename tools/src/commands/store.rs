@@ -58,6 +58,26 @@ Example: ringmark store ls /var/lib/ringmark --by day")]
     /// Remove all that a host sent
     #[command(after_help = "Example: ringmark store rm /var/lib/ringmark --host web-1")]
     Rm(Remove),
+    /// List the files that a table of 'ringmark compact' has now, for engines that do not read its
+    /// log; needs ringmark-fleet
+    #[command(after_help = "Example: ringmark store files /srv/traces --table events")]
+    Files(Files),
+}
+
+#[derive(Debug, clap::Args)]
+struct Files {
+    /// Where the tables are: the store, or the directory of --into
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The table: spans, events or losses
+    #[arg(long, value_name = "NAME", default_value = "spans")]
+    table: String,
+    /// Only files with rows that began at this time or later
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Only files with rows that began before this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -116,6 +136,7 @@ impl Args {
                 report(cleared, json)
             }
             Action::Rm(Remove { place, host }) => remove(&place.dir, &host, json),
+            Action::Files(_) => extension::write("store files", None),
         }
     }
 }
