@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use ringmark_cli::Extension;
+use ringmark_cli::{Extension, store_url};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
@@ -116,7 +116,7 @@ fn read(options: &Scan, filter: &Filter) -> Result<Dump, store::Unreadable> {
     let open = |path: &std::path::Path| {
         let unreadable =
             |error: io::Error| store::Unreadable(format!("{}: {error}", path.display()));
-        match path.to_str().filter(|text| text.starts_with("s3://")) {
+        match store_url(path) {
             Some(url) => {
                 let bucket = s3::Bucket::open(url).map_err(unreadable)?;
                 Ok(store::Opened::Objects(Box::new(bucket)))

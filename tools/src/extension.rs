@@ -48,7 +48,8 @@ pub(crate) fn install(extension: Option<Box<dyn Extension>>) {
 }
 
 /// The address of a store that needs the extension; `None`: it is a path.
-pub(crate) fn store_url(path: &Path) -> Option<&str> {
+#[must_use]
+pub fn store_url(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let is_one = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
     is_one.then_some(text)

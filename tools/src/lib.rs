@@ -25,7 +25,7 @@ mod viewer;
 
 use std::process::ExitCode;
 
-pub use extension::Extension;
+pub use extension::{Extension, store_url};
 use output::report;
 
 /// Runs the command line of this process. Without an extension, what needs one is handed over to

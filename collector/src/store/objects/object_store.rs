@@ -31,10 +31,10 @@ pub trait ObjectStore: Debug + Send + Sync {
     /// There is none of that name, or it cannot be read.
     fn get(&self, name: &str, range: Range<u64>) -> io::Result<Vec<u8>>;
 
-    /// Deletes an object.
+    /// Deletes an object. Some places say so if there is none of that name, others do not.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be deleted.
+    /// It cannot be deleted.
     fn delete(&self, name: &str) -> io::Result<()>;
 
     /// What of a loss an object survives once it is put: see [`ringmark_format::stream::ack_level`].
