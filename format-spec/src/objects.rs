@@ -8,8 +8,8 @@ layout! {
         0 segment_bytes: u64,
         /// [`FooterSession`]s that follow.
         8 sessions: u32,
-        /// Zero.
-        12 reserved: u32,
+        /// Bit 0: the blocks of each session lie together, in the order of the sessions here (GROUPED).
+        12 flags: u32,
     }
 }
 
@@ -44,5 +44,8 @@ layout! {
 
 /// The last bytes of an object.
 pub const FOOTER_MAGIC: [u8; 8] = *b"RMKFOOT1";
+/// Flag of a footer: the blocks of each session lie together, in the order of its sessions.
+pub const GROUPED: u32 = 1;
+
 /// Version of a store of objects: what the names of its objects and its footers mean.
 pub const OBJECTS_VERSION: u32 = 2;

@@ -92,8 +92,13 @@ pub(crate) fn page_id(header: &BlockHeader) -> Option<PageId> {
 impl<R: Read> BlockReader<R> {
     /// A reader at the start of `input`. Messages call the input `source`, usually a path.
     pub fn new(source: &str, input: R) -> Self {
+        Self::at(source, input, 0)
+    }
+
+    /// The same of an input that begins at this offset of `source`.
+    pub(crate) fn at(source: &str, input: R, offset: u64) -> Self {
         Self {
-            window: ByteWindow::new(input),
+            window: ByteWindow::new(input, offset),
             source: source.into(),
             block: 0,
             taken: 0,

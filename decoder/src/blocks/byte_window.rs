@@ -16,12 +16,13 @@ pub(crate) struct ByteWindow<R> {
 }
 
 impl<R: Read> ByteWindow<R> {
-    pub(crate) fn new(input: R) -> Self {
+    /// `offset`: where `input` begins, as messages and pages say it.
+    pub(crate) fn new(input: R, offset: u64) -> Self {
         Self {
             input,
             buffer: Vec::new(),
             start: 0,
-            offset: 0,
+            offset,
             ended: false,
         }
     }

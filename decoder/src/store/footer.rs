@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 use std::io;
+use std::ops::Range;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{self, Attributes, tag};
 use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
-use ringmark_format::objects::{FOOTER_MAGIC, Footer, FooterEnd, FooterSession};
+use ringmark_format::objects::{FOOTER_MAGIC, Footer, FooterEnd, FooterSession, GROUPED};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::index::SegmentIndex;
@@ -50,6 +51,8 @@ pub struct SegmentFooter {
     pub segment_bytes: u64,
     /// Its sessions.
     pub sessions: Vec<FooterEntry>,
+    /// The blocks of each session lie together, in this order.
+    pub is_grouped: bool,
 }
 
 impl SegmentFooter {
@@ -84,7 +87,7 @@ impl SegmentFooter {
         let head = Footer {
             segment_bytes: self.segment_bytes,
             sessions: self.sessions.len() as u32,
-            reserved: 0,
+            flags: if self.is_grouped { GROUPED } else { 0 },
         };
         let mut content = head.as_bytes().to_vec();
         for entry in &self.sessions {
@@ -135,6 +138,19 @@ impl SegmentFooter {
         Ok(read.filter(|footer| footer.segment_bytes == bytes - size))
     }
 
+    /// Where the blocks of each session lie, in the order of the sessions. `None`: they do not lie together, or
+    /// not as the footer says.
+    pub(super) fn ranges(&self) -> Option<Vec<Range<u64>>> {
+        let mut end = 0_u64;
+        let ranges = self.sessions.iter().map(|entry| {
+            let begin = end;
+            end += u64::from(entry.bytes);
+            begin..end
+        });
+        let ranges = ranges.collect();
+        (self.is_grouped && end == self.segment_bytes).then_some(ranges)
+    }
+
     /// Bytes of the FOOTER block at the end of an object; `None`: it has none.
     #[must_use]
     pub fn end_bytes(object: &[u8]) -> Option<usize> {
@@ -161,6 +177,7 @@ impl SegmentFooter {
         Some(Self {
             segment_bytes: head.segment_bytes,
             sessions,
+            is_grouped: head.flags & GROUPED != 0,
         })
     }
 }
@@ -268,6 +285,7 @@ mod tests {
         SegmentFooter {
             segment_bytes: 1000,
             sessions: vec![entry(b"web-1", Some(index)), entry(b"", None)],
+            is_grouped: true,
         }
     }
 
@@ -313,7 +331,7 @@ mod tests {
         let mut content = Footer {
             segment_bytes: 0,
             sessions: u32::MAX,
-            reserved: 0,
+            flags: 0,
         }
         .as_bytes()
         .to_vec();

@@ -51,6 +51,14 @@ pub trait ObjectSource {
     /// As [`Self::get`].
     fn open(&self, name: &str) -> io::Result<File>;
 
+    /// The object as a file that has at least these bytes of it, each at its place.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    fn open_range(&self, name: &str, _range: Range<u64>) -> io::Result<File> {
+        self.open(name)
+    }
+
     /// Where an object is, for messages.
     fn path(&self, name: &str) -> PathBuf;
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::ops::Range;
 
 use ringmark_format::Uuid;
 
@@ -15,6 +16,10 @@ use crate::trace_file::choice::SessionChoice;
 
 /// Ends of segments that are read together.
 const AT_A_TIME: usize = 256;
+/// What is between two ranges is read, too, if it is no more than this.
+const GAP_BYTES: u64 = 16 << 10;
+/// Most ranges of one segment that are read apart.
+const RANGES_MAX: usize = 16;
 
 /// The hosts of sessions.
 pub(super) type Owners = HashMap<Uuid, Vec<u8>>;
@@ -25,6 +30,8 @@ pub(super) struct Object {
     /// The proved hosts of its sessions, as far as it says them.
     pub(super) owners: Owners,
     pub(super) step: Step,
+    /// The sessions that are read of it.
+    pub(super) needs: Vec<Uuid>,
     /// It is a segment whose footer is damaged or missing.
     pub(super) lacks_footer: bool,
 }
@@ -36,6 +43,8 @@ pub(super) struct Object {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Read,
+    /// Only these bytes are of hosts, services and times that are chosen. These entries have events of other times.
+    ReadPart(Vec<Range<u64>>, Vec<FooterEntry>),
     /// It has events of other times: these entries say which.
     LeaveOut(Vec<FooterEntry>, u64),
     /// It is of other hosts or services.
@@ -85,31 +94,71 @@ fn segment(
     let footer = read.ok().flatten();
     let sessions = footer.iter().flat_map(|footer| &footer.sessions);
     let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
+    let (owners, lacks_footer) = (owners.collect(), is_there && footer.is_none());
+    let chosen = footer.map(|footer| step(footer, filter, choice));
+    let (step, needs) = chosen.unwrap_or((Step::Read, Vec::new()));
     Object {
         name: object.name.clone(),
-        owners: owners.collect(),
-        lacks_footer: is_there && footer.is_none(),
-        step: footer.map_or(Step::Read, |footer| step(footer, filter, choice)),
+        owners,
+        lacks_footer,
+        needs,
+        step,
     }
 }
 
-/// What to do with a segment that has this footer. One session that is wanted is enough to read it: the
-/// blocks of the others are left out later, by the choice of sessions.
-fn step(footer: SegmentFooter, filter: &Filter, choice: &SessionChoice) -> Step {
-    let is_chosen = |entry: &FooterEntry| {
-        let service = directory_name(&String::from_utf8_lossy(&entry.service));
-        choice.host_passes(&entry.host) && choice.service_directory_may_pass(&service)
-    };
+/// Whether the session may be of a host and a service that are chosen.
+fn is_chosen(entry: &FooterEntry, choice: &SessionChoice) -> bool {
+    let service = directory_name(&String::from_utf8_lossy(&entry.service));
+    choice.host_passes(&entry.host) && choice.service_directory_may_pass(&service)
+}
+
+/// What to do with a segment that has this footer. Where the blocks of each session do not lie together, one
+/// session that is wanted is enough to read it: the others are left out later, by the choice of sessions. Returns
+/// the sessions that are wanted, too.
+fn step(footer: SegmentFooter, filter: &Filter, choice: &SessionChoice) -> (Step, Vec<Uuid>) {
     let is_of_time = |entry: &FooterEntry| {
         let index = entry.index.as_ref();
         !filter.has_time() || index.is_none_or(|index| index.may_pass(filter))
     };
-    let chosen: Vec<_> = footer.sessions.into_iter().filter(is_chosen).collect();
-    match () {
-        () if chosen.is_empty() => Step::PassOver,
-        () if chosen.iter().any(is_of_time) => Step::Read,
-        () => Step::LeaveOut(chosen, footer.segment_bytes),
+    let (ranges, whole) = (footer.ranges(), footer.segment_bytes);
+    let ranges = ranges.unwrap_or_else(|| vec![0..whole; footer.sessions.len()]);
+    let (mut wanted, mut needs, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (entry, range) in footer.sessions.into_iter().zip(ranges) {
+        match is_chosen(&entry, choice) {
+            true if is_of_time(&entry) => {
+                wanted.push(range);
+                needs.push(entry.session);
+            }
+            true => left_out.push(entry),
+            false => {}
+        }
     }
+    let step = match joined(wanted) {
+        wanted if wanted.first() == Some(&(0..whole)) => Step::Read,
+        wanted if !wanted.is_empty() => Step::ReadPart(wanted, left_out),
+        _ if left_out.is_empty() => Step::PassOver,
+        _ => Step::LeaveOut(left_out, whole),
+    };
+    (step, needs)
+}
+
+/// Ranges by ascending start in as few pieces as cost little: each is a request where the store is far away.
+fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(GAP_BYTES) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => joined.push(range),
+        }
+    }
+    if joined.len() > RANGES_MAX {
+        let end = joined.last().map_or(0, |last| last.end);
+        joined.truncate(1);
+        joined.iter_mut().for_each(|first| first.end = end);
+    }
+    joined
 }
 
 /// The sessions whose schema is needed.
@@ -125,9 +174,10 @@ impl<'a> Needed<'a> {
     /// What these segments need, as far as they are read.
     fn by(segments: &'a [Object]) -> Self {
         let mut needed = Self::default();
-        for segment in segments.iter().filter(|segment| segment.step == Step::Read) {
-            needed.is_unsure |= segment.owners.is_empty();
-            for (session, host) in &segment.owners {
+        for segment in segments {
+            needed.is_unsure |= segment.step == Step::Read && segment.owners.is_empty();
+            for session in &segment.needs {
+                let host = segment.owners.get(session).map_or(&[][..], Vec::as_slice);
                 needed.hosts.entry(*session).or_default().insert(host);
             }
         }
@@ -144,6 +194,7 @@ impl<'a> Needed<'a> {
             name,
             owners: host.iter().map(|host| (session, host.to_vec())).collect(),
             step: Step::Read,
+            needs: Vec::new(),
             lacks_footer: false,
         })
     }
@@ -193,6 +244,7 @@ mod tests {
             let mut bytes = segment(page);
             let footer = SegmentFooter {
                 segment_bytes: bytes.len() as u64,
+                is_grouped: false,
                 sessions: vec![FooterEntry {
                     session: SESSION,
                     host: host.into(),
@@ -264,6 +316,7 @@ mod tests {
             name: String::new(),
             owners: HashMap::from([(uuid(number), b"web-1".to_vec())]),
             step: Step::Read,
+            needs: vec![uuid(number)],
             lacks_footer: false,
         };
         let segments: Vec<_> = (0..MANY).map(object).collect();

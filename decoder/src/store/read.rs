@@ -227,27 +227,54 @@ impl Segments {
                     fault: Fault::NoFooter,
                 });
             }
-            match step {
-                Step::PassOver => self.passed_over = true,
-                Step::LeaveOut(entries, bytes) => {
-                    let mut bytes = Some(bytes);
-                    for entry in entries {
-                        let slots = entry.index.map(|index| index.slots).unwrap_or_default();
-                        builder.leave_out(entry.session, &slots, bytes.take().unwrap_or(0));
-                    }
-                }
-                Step::Read => {
-                    let path = source.path(&name);
-                    if let Some(file) = self.opened(&path, source.open(&name))
-                        && let Err(damage) = builder.read_file(&path, file)
-                    {
-                        self.refused = Some(damage.to_string());
-                    }
-                }
-            }
+            self.read_object(source, &name, step, builder);
         }
         builder.own(HashMap::new());
         Ok(())
+    }
+
+    /// Reads an object as far as its step says.
+    fn read_object(
+        &mut self,
+        source: &dyn ObjectSource,
+        name: &str,
+        step: Step,
+        builder: &mut DumpBuilder,
+    ) {
+        let path = source.path(name);
+        match step {
+            Step::PassOver => self.passed_over = true,
+            Step::LeaveOut(entries, bytes) => {
+                let mut bytes = Some(bytes);
+                for entry in entries {
+                    let slots = entry.index.map(|index| index.slots).unwrap_or_default();
+                    builder.leave_out(entry.session, &slots, bytes.take().unwrap_or(0));
+                }
+            }
+            Step::Read => {
+                if let Some(file) = self.opened(&path, source.open(name))
+                    && let Err(damage) = builder.read_file(&path, file)
+                {
+                    self.refused = Some(damage.to_string());
+                }
+            }
+            Step::ReadPart(ranges, left_out) => {
+                self.passed_over = true;
+                for range in ranges {
+                    let opened = source.open_range(name, range.clone());
+                    let Some(file) = self.opened(&path, opened) else {
+                        break;
+                    };
+                    if let Err(damage) = builder.read_part(&path, file, range) {
+                        self.refused = Some(damage.to_string());
+                    }
+                }
+                for entry in left_out {
+                    let slots = entry.index.map(|index| index.slots).unwrap_or_default();
+                    builder.leave_out(entry.session, &slots, entry.bytes.into());
+                }
+            }
+        }
     }
 
     /// The dump with what is known of the segments that could not be read.

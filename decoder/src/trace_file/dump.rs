@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -183,7 +184,7 @@ impl DumpBuilder {
     /// The input is unreadable: it gave no valid block, or has a newer major version or another
     /// byte order. The error is its first damage. Other damage is kept in [`Dump::damage`].
     pub fn read(&mut self, source: &str, input: impl Read) -> Result<(), Damage> {
-        self.read_blocks(source, input, None)
+        self.read_blocks((source, 0), input, None)
     }
 
     /// Reads all of `file` from its beginning, and leaves its pages there: they are read again when
@@ -193,23 +194,39 @@ impl DumpBuilder {
     /// # Errors
     /// As [`Self::read`].
     pub fn read_file(&mut self, path: &Path, file: File) -> Result<(), Damage> {
+        self.read_part(path, file, 0..u64::MAX)
+    }
+
+    /// Reads the blocks in this range of `file`, as [`Self::read_file`] does.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn read_part(
+        &mut self,
+        path: &Path,
+        mut file: File,
+        range: Range<u64>,
+    ) -> Result<(), Damage> {
         let (source, number) = (path.display().to_string(), self.dump.files.len());
         let again = file.try_clone();
         let kept =
             again.map(|again| Arc::new(PageFile::new(path, again, number, self.unpacked.clone())));
         let kept = kept.ok();
         self.dump.files.extend(kept.clone());
-        self.read_blocks(&source, file, kept.as_ref())
+        // Where that fails, what is there is no block.
+        let _ = (range.start > 0).then(|| file.seek(SeekFrom::Start(range.start)));
+        let part = file.take(range.end - range.start);
+        self.read_blocks((&source, range.start), part, kept.as_ref())
     }
 
     /// `kept`: the file that pages stay in; `None`: they are held in memory.
     fn read_blocks(
         &mut self,
-        source: &str,
+        (source, from): (&str, u64),
         input: impl Read,
         kept: Option<&Arc<PageFile>>,
     ) -> Result<(), Damage> {
-        let mut reader = BlockReader::new(source, input);
+        let mut reader = BlockReader::at(source, input, from);
         let source: Arc<str> = source.into();
         let first = self.dump.damage.len();
         while let Some(item) = reader.next_item() {
@@ -218,7 +235,7 @@ impl DumpBuilder {
                 Item::Block(block) => self.take(&source, &block, kept),
             }
         }
-        let (blocks, bytes) = (reader.valid_blocks(), reader.offset());
+        let (blocks, bytes) = (reader.valid_blocks(), reader.offset() - from);
         self.dump.blocks += blocks;
         self.dump.bytes += bytes;
         let mut new = self.dump.damage[first..].iter();

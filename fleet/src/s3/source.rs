@@ -1,11 +1,11 @@
-//! A store in a bucket, for a reader: footers are read by their ranges, and only segments that are chosen as a
-//! whole.
+//! A store in a bucket, for a reader: footers are read by their ranges, and so are parts of segments. Other
+//! segments that are chosen are read as a whole.
 
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -95,6 +95,13 @@ impl ObjectSource for Bucket {
             Ok(file.rewind().map(|()| file))
         });
         fetched?
+    }
+
+    fn open_range(&self, name: &str, range: Range<u64>) -> io::Result<File> {
+        let bytes = self.get(name, range.clone())?;
+        let file = unnamed()?;
+        file.write_all_at(&bytes, range.start)?;
+        Ok(file)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -151,6 +151,7 @@ impl Store {
         let footer = SegmentFooter {
             segment_bytes: bytes.len() as u64,
             sessions: sessions.into_values().collect(),
+            is_grouped: false,
         };
         bytes.extend(footer.block());
         let name = raw_object("2026-11-26-19", Uuid([1; 16]), number);

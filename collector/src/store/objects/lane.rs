@@ -146,6 +146,9 @@ impl Lane {
 mod tests {
     use ringmark_decoder::store::SegmentFooter;
     use ringmark_format::Uuid;
+    use ringmark_format::block::kind;
+    use ringmark_format::block_at::Blocks;
+    use ringmark_format::codec::write;
 
     use super::*;
 
@@ -227,6 +230,50 @@ mod tests {
             .map(|segment| segment.number)
             .collect();
         assert_eq!(numbers, [3, 4], "a full one is put after those before it");
+    }
+
+    #[test]
+    fn the_blocks_of_a_session_lie_together_and_the_sessions_of_a_host() {
+        let (mut lane, now) = (lane(), Instant::now());
+        lane.close_at.bytes = u64::MAX;
+        let owners = [(3, "a"), (1, "b"), (2, "a")].map(|(session, host)| owner(session, host));
+        for round in 0..5 {
+            for owner in &owners {
+                let block = |kind| {
+                    let mut block = Vec::new();
+                    let header = write::header(kind, owner.session);
+                    write::block(&mut block, header, &[round; 40]).unwrap();
+                    block
+                };
+                let preamble = || block(kind::HOST_CLOCK);
+                let _ = lane.append(owner, &block(kind::COUNTERS), preamble, now);
+            }
+        }
+        let segment = lane.take(now + Duration::from_secs(60)).unwrap();
+        let bytes = segment
+            .objects("2026-11-26-19", Uuid([1; 16]))
+            .pop()
+            .unwrap()
+            .bytes;
+        let end = bytes.len() - SegmentFooter::end_bytes(&bytes).unwrap();
+        let footer = SegmentFooter::read(&bytes[end..]).unwrap();
+        assert!(footer.is_grouped && footer.segment_bytes == end as u64);
+        let hosts: Vec<_> = footer
+            .sessions
+            .iter()
+            .map(|of| of.host.as_slice())
+            .collect();
+        assert_eq!(hosts, [b"a", b"a", b"b"]);
+        let mut rest = &bytes[..end];
+        for entry in &footer.sessions {
+            let (blocks, after) = rest.split_at(entry.bytes as usize);
+            let of: Vec<_> = Blocks::new(blocks)
+                .map(|block| block.header.session)
+                .collect();
+            assert_eq!(of, [entry.session.0; 6]);
+            rest = after;
+        }
+        assert!(rest.is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ringmark_decoder::store::{
-    FooterEntry, IndexBuilder, SegmentFooter, raw_object, schema_object,
+    FooterEntry, IndexBuilder, SegmentFooter, SegmentIndex, raw_object, schema_object,
 };
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
@@ -90,15 +90,21 @@ pub(super) struct Upload {
     pub(super) bytes: Vec<u8>,
 }
 
+/// What a segment holds of a session. It goes into the object as one piece.
+#[derive(Debug)]
+struct Part {
+    owner: Owner,
+    blocks: Vec<u8>,
+}
+
 /// A segment that is being filled.
 #[derive(Debug)]
 pub(super) struct OpenSegment {
     pub(super) number: u64,
     pub(super) begun: Instant,
-    bytes: Vec<u8>,
-    owners: BTreeMap<Uuid, Owner>,
-    /// Bytes of each session's blocks.
-    shares: BTreeMap<Uuid, u64>,
+    parts: BTreeMap<Uuid, Part>,
+    /// Bytes of all parts.
+    bytes: u64,
     schema: Vec<SchemaPiece>,
     /// Place of the last piece of each session.
     last_schema: BTreeMap<Uuid, usize>,
@@ -112,9 +118,8 @@ impl OpenSegment {
         Self {
             number,
             begun: now,
-            bytes: Vec::new(),
-            owners: BTreeMap::new(),
-            shares: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            bytes: 0,
             schema: Vec::new(),
             last_schema: BTreeMap::new(),
             schema_bytes: 0,
@@ -129,13 +134,13 @@ impl OpenSegment {
 
     /// Bytes of memory that it takes.
     pub(super) fn held(&self) -> u64 {
-        self.bytes.len() as u64 + self.schema_bytes
+        self.bytes + self.schema_bytes
     }
 
     /// Whether the session of another host is here that has the same uuid.
     pub(super) fn has_other(&self, owner: &Owner) -> bool {
-        let known = self.owners.get(&owner.session);
-        known.is_some_and(|known| known.host != owner.host)
+        let known = self.parts.get(&owner.session);
+        known.is_some_and(|known| known.owner.host != owner.host)
     }
 
     /// Appends a whole block, after `preamble` if it is the session's first one.
@@ -145,14 +150,18 @@ impl OpenSegment {
         block: &[u8],
         preamble: impl FnOnce() -> Vec<u8>,
     ) {
-        let before = self.bytes.len();
-        if !self.owners.contains_key(&owner.session) {
-            self.bytes.extend_from_slice(&preamble());
+        let part = self.parts.entry(owner.session).or_insert_with(|| {
             self.footer_bytes += ENTRY_BYTES + owner.host.len() + owner.service.len();
-        }
-        self.owners.insert(owner.session, owner.clone());
-        self.bytes.extend_from_slice(block);
-        *self.shares.entry(owner.session).or_default() += (self.bytes.len() - before) as u64;
+            let blocks = preamble();
+            self.bytes += blocks.len() as u64;
+            Part {
+                owner: owner.clone(),
+                blocks,
+            }
+        });
+        part.owner.clone_from(owner);
+        part.blocks.extend_from_slice(block);
+        self.bytes += block.len() as u64;
     }
 
     /// Adds schema, which is put before this segment.
@@ -175,44 +184,49 @@ impl OpenSegment {
 
     /// The objects to be put, in this order; the last one is the segment.
     pub(super) fn objects(self, hour: &str, collector: Uuid) -> Vec<Upload> {
-        let footer = self.footer();
         let mut all: Vec<_> = self.schema.into_iter().map(SchemaPiece::object).collect();
-        let mut bytes = self.bytes;
-        bytes.extend_from_slice(&footer.block());
+        let mut parts: Vec<_> = self.parts.into_values().collect();
+        // The sessions of a host lie together, so that one read gets them.
+        parts.sort_by(|a, b| a.owner.host.cmp(&b.owner.host));
+        let footer = SegmentFooter {
+            segment_bytes: self.bytes,
+            sessions: parts.iter().map(entry).collect(),
+            is_grouped: true,
+        };
+        let footer = footer.block();
+        let mut bytes = Vec::with_capacity(self.bytes as usize + footer.len());
+        for part in parts {
+            bytes.extend_from_slice(&part.blocks);
+        }
+        bytes.extend_from_slice(&footer);
         let name = raw_object(hour, collector, self.number);
         all.push(Upload { name, bytes });
         all
     }
+}
 
-    fn footer(&self) -> SegmentFooter {
-        let mut indexes: BTreeMap<Uuid, Option<IndexBuilder>> = BTreeMap::new();
-        let mut reader = BlockReader::new("a segment", self.bytes.as_slice());
-        while let Some(item) = reader.next_item() {
-            let Item::Block(block) = item else { continue };
-            let of = indexes.entry(Uuid(block.header.session));
-            let index = of.or_insert_with(|| Some(IndexBuilder::default()));
-            if index
-                .as_mut()
-                .is_some_and(|index| index.take(&block).is_none())
-            {
-                *index = None;
-            }
-        }
-        let sessions = self.owners.values().map(|owner| {
-            let index = indexes.remove(&owner.session).flatten();
-            FooterEntry {
-                session: owner.session,
-                host: owner.host.clone().into_bytes(),
-                service: owner.service.clone().into_bytes(),
-                schema_bytes: owner.schema_bytes,
-                epoch: owner.epoch,
-                bytes: u32::try_from(self.shares[&owner.session]).unwrap_or(u32::MAX),
-                index: index.and_then(IndexBuilder::finish_object),
-            }
-        });
-        SegmentFooter {
-            segment_bytes: self.bytes.len() as u64,
-            sessions: sessions.collect(),
+/// What a segment has of a session.
+fn entry(part: &Part) -> FooterEntry {
+    let Part { owner, blocks } = part;
+    FooterEntry {
+        session: owner.session,
+        host: owner.host.clone().into_bytes(),
+        service: owner.service.clone().into_bytes(),
+        schema_bytes: owner.schema_bytes,
+        epoch: owner.epoch,
+        bytes: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
+        index: index(blocks),
+    }
+}
+
+/// The index of the blocks of a session; `None`: they cannot be understood.
+fn index(blocks: &[u8]) -> Option<SegmentIndex> {
+    let mut index = IndexBuilder::default();
+    let mut reader = BlockReader::new("a segment", blocks);
+    while let Some(item) = reader.next_item() {
+        if let Item::Block(block) = item {
+            index.take(&block)?;
         }
     }
+    index.finish_object()
 }
