@@ -2,7 +2,7 @@
 //! `s3://` and for `--format parquet`.
 //!
 //! `compact` makes tables of a store of objects, with `losses` as one of them. `options` reads the command line of
-//! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns; `output` writes the
+//! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns, by `rings`; `output` writes the
 //! columns as Parquet or Arrow; `s3` keeps objects.
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod compact;
 mod losses;
 mod options;
 mod output;
+mod rings;
 mod s3;
 mod table;
 

@@ -125,7 +125,7 @@ pub(crate) fn properties() -> anyhow::Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    for column in ["ts_ns", "idx", "t_ns"] {
+    for column in ["ts_ns", "idx"] {
         let path = ColumnPath::from(column);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)

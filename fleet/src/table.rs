@@ -10,8 +10,13 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use ringmark_decoder::{ArgColumn, ArgKind, Row, Value, escape, value_text};
 
+use crate::rings::Rings;
+
 /// Rows that are gathered before they are written.
 pub(crate) const ROWS: usize = 16 << 10;
+
+/// The same, of rows that are sorted by their rings.
+const SORTED_ROWS: usize = 64 << 10;
 
 /// Columns in the making.
 pub(crate) struct Table {
@@ -48,8 +53,9 @@ pub(crate) struct Table {
 /// What is known of the clock behind the times: a database has no trace to ask.
 #[derive(Default)]
 struct ClockColumns {
-    t_ns: Int64Builder,
+    zero_ns: Int64Builder,
     error_ns: Int64Builder,
+    rings: Rings,
 }
 
 /// The column of an argument.
@@ -96,7 +102,7 @@ impl Table {
     /// With columns about the clock, before there are rows.
     pub(crate) fn with_clock(mut self) -> Self {
         let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
-        for (name, is_nullable) in [("t_ns", false), ("clock_err_ns", true)] {
+        for (name, is_nullable) in [("zero_ns", false), ("clock_err_ns", true)] {
             fields.push(Arc::new(Field::new(name, DataType::Int64, is_nullable)));
         }
         self.schema = Arc::new(Schema::new(fields));
@@ -110,7 +116,11 @@ impl Table {
 
     /// Whether there are as many rows as are written at once.
     pub(crate) const fn is_full(&self) -> bool {
-        self.rows >= ROWS
+        // Rows that are sorted are smaller the more there are.
+        match self.clock {
+            Some(_) => self.rows >= SORTED_ROWS,
+            None => self.rows >= ROWS,
+        }
     }
 
     /// Adds a row.
@@ -146,7 +156,9 @@ impl Table {
         self.lost_before.append_value(signed(row.lost_before));
         self.truncated.append_value(row.is_truncated);
         if let Some(clock) = &mut self.clock {
-            clock.t_ns.append_value(signed(record.t_ns));
+            let zero_ns = record.wall_ns().saturating_sub(record.t_ns);
+            clock.zero_ns.append_value(signed(zero_ns));
+            clock.rings.push((address, record.ring().0));
             let error_ns = session.clock.error_ns(record.t_ns);
             clock.error_ns.append_option(error_ns.map(signed));
         }
@@ -214,8 +226,11 @@ impl Table {
         columns.extend(self.args.iter_mut().map(ArgBuilder::finish));
         columns.push(Arc::new(self.others.finish()));
         if let Some(clock) = &mut self.clock {
-            columns.push(Arc::new(clock.t_ns.finish()));
+            columns.push(Arc::new(clock.zero_ns.finish()));
             columns.push(Arc::new(clock.error_ns.finish()));
+            let rings = std::mem::take(&mut clock.rings);
+            let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+            return rings.sort(&batch);
         }
         RecordBatch::try_new(self.schema.clone(), columns)
     }

@@ -215,3 +215,26 @@ fn raw_goes_when_it_is_covered_and_old_and_schema_with_the_last_of_it() {
     store.compact();
     store.check(&whole, "again");
 }
+
+#[test]
+fn a_segment_without_its_footer_is_read() {
+    let sent = sessions();
+    let store = begun("footer", &sent);
+    for (number, of) in segments(&sent, 3).iter().enumerate() {
+        put(&store, number, of);
+    }
+    let path = store.segment(2, &[]).with_file_name("000000000001.rms");
+    put(&store, 2, &segments(&sent, 3)[2]);
+    let bytes = fs::read(&path).expect("a segment");
+    fs::write(&path, &bytes[..bytes.len() - 8]).expect("a file");
+    store.compact();
+    store.check(&store.scanned(), "without a footer");
+    assert!(
+        store.compact().contains("0 rows of 0 segments"),
+        "it is covered"
+    );
+    let copy = path.with_file_name("000000000011.rms");
+    fs::copy(&path, copy).expect("a copy");
+    store.compact();
+    store.check(&store.scanned(), "twice");
+}

@@ -47,7 +47,10 @@ impl Resumed {
         let last = last.or_insert(number);
         *last = number.max(*last);
         let known = self.sessions.get(&session);
-        let known = known.and_then(|known| known.iter().find(|known| known.host == host));
+        // Where no host is proved, it is the first session with this uuid, as everywhere.
+        let is_its =
+            |known: &&Known| host.is_empty() || known.host.is_empty() || known.host == host;
+        let known = known.and_then(|known| known.iter().find(is_its));
         known.is_some_and(|known| {
             known.is_over || known.next.get(&slot).is_some_and(|next| number < *next)
         })

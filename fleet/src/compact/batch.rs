@@ -214,6 +214,10 @@ fn covered_segments(met: &Met, sessions: &[Known]) -> BTreeSet<String> {
         .collect();
     let is_covered = |((host, session, slot), page): (&(Vec<u8>, Uuid, u32), &u64)| {
         let of = known.get(&(host.clone(), *session));
+        let of_any = sessions
+            .iter()
+            .find(|known| known.covered.session == *session);
+        let of = of.or(of_any.as_ref().filter(|_| host.is_empty()));
         of.is_some_and(|known| {
             let slot = known.covered.slots.get(slot);
             known.covered.is_over || slot.is_some_and(|slot| *page < slot.next_page)

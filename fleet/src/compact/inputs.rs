@@ -44,14 +44,17 @@ pub(crate) fn read(
         .resume(covered)
         .map_err(|damage| anyhow!("{damage}"))?;
     let (mut owners, mut unread) = (Vec::new(), Vec::new());
+    // A segment without a footer does not say what it holds.
+    let mut is_unsure = false;
     for segment in segments {
         let footer = SegmentFooter::of_object(source, segment);
         let footer = footer.with_context(|| segment.name.clone())?;
+        is_unsure |= footer.is_none();
         let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
         let of: HashMap<Uuid, Vec<u8>> = sessions.map(|of| (of.session, of.host)).collect();
         owners.push(of);
     }
-    read_schema(source, &owners, covered, &mut builder)?;
+    read_schema(source, (&owners, is_unsure), covered, &mut builder)?;
     let mut met = Met::new();
     for (segment, owners) in segments.iter().zip(owners) {
         builder.own(owners);
@@ -73,7 +76,7 @@ pub(crate) fn read(
 /// Reads the schema of all sessions that may have rows.
 fn read_schema(
     source: &dyn ObjectSource,
-    owners: &[HashMap<Uuid, Vec<u8>>],
+    (owners, is_unsure): (&[HashMap<Uuid, Vec<u8>>], bool),
     covered: &[CoveredSession],
     builder: &mut DumpBuilder,
 ) -> anyhow::Result<()> {
@@ -91,7 +94,8 @@ fn read_schema(
             continue;
         };
         let directory = name.split('/').nth(1).unwrap_or_default().to_owned();
-        if let Some(host) = wanted.get(&(session, directory)) {
+        let host = wanted.get(&(session, directory)).copied();
+        if let Some(host) = host.or(is_unsure.then_some(&[])) {
             let host = Some(host.to_vec()).filter(|host| !host.is_empty());
             builder.own(host.into_iter().map(|host| (session, host)).collect());
             let file = source.open(&name).with_context(|| name.clone())?;
