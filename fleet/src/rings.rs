@@ -16,7 +16,7 @@ type Ring = (usize, u64);
 pub(crate) struct Rings {
     /// The number of each ring, in the order in which they were met.
     numbers: HashMap<Ring, u32>,
-    /// Of each row, the number of its ring.
+    /// The number of the ring of each row.
     rows: Vec<u32>,
 }
 
