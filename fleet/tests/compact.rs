@@ -238,3 +238,25 @@ fn a_segment_without_its_footer_is_read() {
     store.compact();
     store.check(&store.scanned(), "twice");
 }
+
+#[test]
+fn a_log_without_its_first_versions_is_refused() {
+    let sent = sessions();
+    let store = begun("cleared", &sent);
+    for (number, of) in segments(&sent, 2).iter().enumerate() {
+        put(&store, number, of);
+        store.compact();
+    }
+    for table in ["losses", "spans"] {
+        let log = store.0.join("tables").join(table).join("_delta_log");
+        let first = log.join(format!("{:020}.json", 0));
+        let aside = store.0.join("aside");
+        fs::rename(&first, &aside).expect("a first version");
+        let done = store.command("compact .").output().expect("it runs");
+        let said = common_store::said(&done);
+        assert!(!done.status.success(), "{said}");
+        assert!(said.contains("expected every version from 0"), "{said}");
+        fs::rename(&aside, &first).expect("a first version");
+    }
+    assert!(store.compact().contains("0 rows of 0 segments"));
+}

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::objects::Objects;
@@ -112,7 +112,10 @@ impl<'o> Log<'o> {
         loop {
             let name = self.name(snapshot.next);
             let bytes = match self.objects.get(&name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(snapshot),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.check_end(snapshot.next)?;
+                    return Ok(snapshot);
+                }
                 read => read.with_context(|| name.clone())?,
             };
             let text = std::str::from_utf8(&bytes).with_context(|| name.clone())?;
@@ -122,6 +125,27 @@ impl<'o> Log<'o> {
                 snapshot.take(&action);
             }
             snapshot.next += 1;
+        }
+    }
+
+    /// Checks that no version follows the one that was not found: an engine that clears old versions leaves a
+    /// log that cannot be read from its start, and rows would be written twice.
+    fn check_end(&self, next: u64) -> anyhow::Result<()> {
+        let directory = format!("{}/_delta_log", self.table);
+        let names = self
+            .objects
+            .list(&directory)
+            .with_context(|| directory.clone())?;
+        let later = names
+            .into_iter()
+            .find(|name| *name > self.name(next) && name.ends_with(".json"));
+        match later {
+            Some(later) => bail!(
+                "{}: not found, though {later} is; expected every version from 0: give the tables another \
+                 directory with --into, and keep engines from clearing the log",
+                self.name(next)
+            ),
+            None => Ok(()),
         }
     }
 
