@@ -7,9 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod compact;
-mod losses;
 mod options;
 mod output;
+mod parquet_properties;
 mod rings;
 mod s3;
 mod table;

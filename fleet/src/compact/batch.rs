@@ -10,13 +10,14 @@ use ringmark_decoder::store::{ListedObject, ObjectSource};
 use ringmark_decoder::{CoveredSession, Part, Settled};
 use ringmark_format::Uuid;
 
+use super::added_file::AddedFile;
 use super::files::{Files, TABLES, schema};
 use super::inputs::{self, Met, Read};
-use super::log::{self, AddedFile, Log, Snapshot};
+use super::log::{self, Log, Snapshot};
+use super::losses::Losses;
 use super::objects::Objects;
 use super::plan::{Known, Plan};
 use super::time::now_ns;
-use crate::losses::Losses;
 
 /// Segments that are read at a time, at most: each is an open file.
 const SEGMENTS: usize = 300;

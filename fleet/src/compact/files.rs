@@ -7,11 +7,10 @@ use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use ringmark_decoder::Row;
 
-use super::log::AddedFile;
+use super::added_file::AddedFile;
+use super::losses::Losses;
 use super::objects::Objects;
-use super::time::date_and_hour;
-use crate::losses::Losses;
-use crate::output::properties;
+use crate::parquet_properties::properties;
 use crate::table::Table;
 
 /// Rows of a file, at most.
@@ -133,38 +132,6 @@ impl<'o> Files<'o> {
     }
 }
 
-/// A file that will be written, of this hour.
-pub(crate) fn file_of(hour: u64) -> AddedFile {
-    let (date, of_day) = date_and_hour(hour);
-    file_of_hour(&date, of_day)
-}
-
-/// The same, of this hour of a day.
-pub(crate) fn file_of_hour(date: &str, hour: u32) -> AddedFile {
-    AddedFile {
-        path: String::new(),
-        date: date.to_owned(),
-        hour,
-        bytes: 0,
-        rows: 0,
-        times: None,
-        without_time: 0,
-    }
-}
-
-impl AddedFile {
-    /// Counts a row.
-    pub(crate) fn count(&mut self, start_ns: Option<u64>) {
-        self.rows += 1;
-        let Some(ns) = start_ns.and_then(|ns| i64::try_from(ns).ok()) else {
-            self.without_time += 1;
-            return;
-        };
-        let (first, last) = self.times.unwrap_or((ns, ns));
-        self.times = Some((first.min(ns), last.max(ns)));
-    }
-}
-
 impl Open {
     fn new(hour: u64) -> anyhow::Result<Self> {
         let table = Table::new(Vec::new()).with_clock();
@@ -172,7 +139,7 @@ impl Open {
         Ok(Self {
             table,
             writer,
-            file: file_of(hour),
+            file: AddedFile::of_hour(hour),
             used: 0,
         })
     }

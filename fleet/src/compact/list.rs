@@ -5,8 +5,9 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use ringmark_decoder::parse_timestamp;
 
+use super::added_file::AddedFile;
 use super::files::TABLES;
-use super::log::{AddedFile, Log};
+use super::log::Log;
 use super::objects::{self, Directory};
 
 /// Which files of a table to list.

@@ -9,25 +9,11 @@ use std::io;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::added_file::AddedFile;
 use super::objects::Objects;
 
 /// Name of the writer in `txn` actions.
 const APP: &str = "ringmark-compact";
-
-/// A file of a table, as `add` names it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AddedFile {
-    /// Its path below the table.
-    pub(crate) path: String,
-    pub(crate) date: String,
-    pub(crate) hour: u32,
-    pub(crate) bytes: u64,
-    pub(crate) rows: u64,
-    /// Earliest and latest start, ns since 1970; `None`: none is known.
-    pub(crate) times: Option<(i64, i64)>,
-    /// Rows without a known start.
-    pub(crate) without_time: u64,
-}
 
 /// The log of one table.
 pub(crate) struct Log<'o> {
@@ -47,53 +33,6 @@ pub(crate) struct Snapshot {
     /// Number of the last batch that was committed, and the object with its plan; 0: none was.
     pub(crate) batch: u64,
     pub(crate) plan: String,
-}
-
-impl AddedFile {
-    pub(crate) fn action(&self, now_ms: u64, is_change: bool) -> Value {
-        let mut stats = json!({
-            "numRecords": self.rows,
-            "nullCount": {"ts_ns": self.without_time},
-        });
-        if let Some((first, last)) = self.times {
-            stats["minValues"] = json!({"ts_ns": first});
-            stats["maxValues"] = json!({"ts_ns": last});
-        }
-        json!({"add": {
-            "path": self.path,
-            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
-            "size": self.bytes,
-            "modificationTime": now_ms,
-            "dataChange": is_change,
-            "stats": stats.to_string(),
-        }})
-    }
-
-    /// The action that takes it out of its table, though its rows stay.
-    pub(crate) fn removal(&self, now_ms: u64) -> Value {
-        json!({"remove": {
-            "path": self.path,
-            "deletionTimestamp": now_ms,
-            "dataChange": false,
-            "extendedFileMetadata": true,
-            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
-            "size": self.bytes,
-        }})
-    }
-
-    pub(crate) fn of_action(add: &Value) -> Option<Self> {
-        let stats: Value = serde_json::from_str(add["stats"].as_str()?).ok()?;
-        let at = |which: &str| stats[which]["ts_ns"].as_i64();
-        Some(Self {
-            path: add["path"].as_str()?.to_owned(),
-            date: add["partitionValues"]["date"].as_str()?.to_owned(),
-            hour: add["partitionValues"]["hour"].as_str()?.parse().ok()?,
-            bytes: add["size"].as_u64()?,
-            rows: stats["numRecords"].as_u64()?,
-            times: at("minValues").zip(at("maxValues")),
-            without_time: stats["nullCount"]["ts_ns"].as_u64().unwrap_or(0),
-        })
-    }
 }
 
 impl<'o> Log<'o> {

@@ -6,11 +6,12 @@ use anyhow::Context;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::files::{TABLES, file_of_hour};
-use super::log::{self, AddedFile, Log, Snapshot};
+use super::added_file::AddedFile;
+use super::files::TABLES;
+use super::log::{self, Log, Snapshot};
 use super::objects::Objects;
 use super::time::now_ns;
-use crate::output::properties;
+use crate::parquet_properties::properties;
 
 /// Files that are merged with others have fewer bytes.
 const SMALL_BYTES: u64 = 32 << 20;
@@ -80,7 +81,7 @@ fn one(
     }
     let bytes = writer.into_inner()?;
     let first = group.first().context("expected files")?;
-    let mut merged = file_of_hour(&first.date, first.hour);
+    let mut merged = AddedFile::of_hour_of(&first.date, first.hour);
     let times = group.iter().filter_map(|file| file.times);
     merged.times = times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     merged.rows = group.iter().map(|file| file.rows).sum();

@@ -2,21 +2,23 @@
 //! Delta log beside each table that says which files count.
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
-//! batch needs. [`files`] writes the rows by date and hour, [`plan`] keeps what is known after a batch, [`log`]
+//! batch needs. [`files`] writes the rows by date and hour, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
 //! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`retention`] deletes what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do.
 
+mod added_file;
 mod batch;
-pub(crate) mod files;
+mod files;
 mod inputs;
 mod list;
-pub(crate) mod log;
+mod log;
+mod losses;
 mod merge;
 mod objects;
 mod plan;
 mod retention;
-pub(crate) mod time;
+mod time;
 
 use std::fs::File;
 use std::io::Read;

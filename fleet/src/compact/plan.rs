@@ -8,7 +8,7 @@ use ringmark_decoder::{CoveredSession, CoveredSlot};
 use ringmark_format::Uuid;
 use serde_json::{Value, json};
 
-use super::log::AddedFile;
+use super::added_file::AddedFile;
 use super::objects::Objects;
 
 /// Above all plans and blocks.

@@ -9,10 +9,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use ringmark_decoder::LossRow;
 
-use crate::compact::files::file_of;
-use crate::compact::log::AddedFile;
-use crate::compact::time::HOUR_NS;
-use crate::output::properties;
+use super::added_file::AddedFile;
+use super::time::HOUR_NS;
+use crate::parquet_properties::properties;
 use crate::table::{known, signed, text};
 
 /// Losses by the hour of what comes after them.
@@ -54,7 +53,7 @@ impl Losses {
     pub(crate) fn push(&mut self, loss: &LossRow<'_>) {
         let hour = loss.ts_ns / HOUR_NS;
         let to = self.0.entry(hour).or_default();
-        let file = to.file.get_or_insert_with(|| file_of(hour));
+        let file = to.file.get_or_insert_with(|| AddedFile::of_hour(hour));
         file.count(Some(loss.ts_ns));
         let (session, page) = (loss.session, loss.page);
         to.ts_ns.append_value(signed(loss.ts_ns));

@@ -1,0 +1,97 @@
+//! A file of a table: what a log says of it.
+
+use serde_json::{Value, json};
+
+use super::time::date_and_hour;
+
+/// A file of a table, as `add` names it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AddedFile {
+    /// Its path below the table.
+    pub(crate) path: String,
+    pub(crate) date: String,
+    pub(crate) hour: u32,
+    pub(crate) bytes: u64,
+    pub(crate) rows: u64,
+    /// Earliest and latest start, ns since 1970; `None`: none is known.
+    pub(crate) times: Option<(i64, i64)>,
+    /// Rows without a known start.
+    pub(crate) without_time: u64,
+}
+
+impl AddedFile {
+    /// A file that will be written, of this hour since 1970.
+    pub(crate) fn of_hour(hour: u64) -> Self {
+        let (date, of_day) = date_and_hour(hour);
+        Self::of_hour_of(&date, of_day)
+    }
+
+    /// The same, of this hour of a day.
+    pub(crate) fn of_hour_of(date: &str, hour: u32) -> Self {
+        Self {
+            path: String::new(),
+            date: date.to_owned(),
+            hour,
+            bytes: 0,
+            rows: 0,
+            times: None,
+            without_time: 0,
+        }
+    }
+
+    /// Counts a row.
+    pub(crate) fn count(&mut self, start_ns: Option<u64>) {
+        self.rows += 1;
+        let Some(ns) = start_ns.and_then(|ns| i64::try_from(ns).ok()) else {
+            self.without_time += 1;
+            return;
+        };
+        let (first, last) = self.times.unwrap_or((ns, ns));
+        self.times = Some((first.min(ns), last.max(ns)));
+    }
+
+    pub(crate) fn action(&self, now_ms: u64, is_change: bool) -> Value {
+        let mut stats = json!({
+            "numRecords": self.rows,
+            "nullCount": {"ts_ns": self.without_time},
+        });
+        if let Some((first, last)) = self.times {
+            stats["minValues"] = json!({"ts_ns": first});
+            stats["maxValues"] = json!({"ts_ns": last});
+        }
+        json!({"add": {
+            "path": self.path,
+            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
+            "size": self.bytes,
+            "modificationTime": now_ms,
+            "dataChange": is_change,
+            "stats": stats.to_string(),
+        }})
+    }
+
+    /// The action that takes it out of its table, though its rows stay.
+    pub(crate) fn removal(&self, now_ms: u64) -> Value {
+        json!({"remove": {
+            "path": self.path,
+            "deletionTimestamp": now_ms,
+            "dataChange": false,
+            "extendedFileMetadata": true,
+            "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
+            "size": self.bytes,
+        }})
+    }
+
+    pub(crate) fn of_action(add: &Value) -> Option<Self> {
+        let stats: Value = serde_json::from_str(add["stats"].as_str()?).ok()?;
+        let at = |which: &str| stats[which]["ts_ns"].as_i64();
+        Some(Self {
+            path: add["path"].as_str()?.to_owned(),
+            date: add["partitionValues"]["date"].as_str()?.to_owned(),
+            hour: add["partitionValues"]["hour"].as_str()?.parse().ok()?,
+            bytes: add["size"].as_u64()?,
+            rows: stats["numRecords"].as_u64()?,
+            times: at("minValues").zip(at("maxValues")),
+            without_time: stats["nullCount"]["ts_ns"].as_u64().unwrap_or(0),
+        })
+    }
+}
