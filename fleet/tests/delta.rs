@@ -5,6 +5,7 @@
 mod common;
 mod common_store;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
@@ -21,6 +22,20 @@ for table in sys.argv[1:]:
     took = "0" if table.endswith("losses") else "coalesce(sum(dur_ns), 0)"
     print(*db.sql(f"""select count(*), {took}, sum(ts_ns), min(date)
         from delta_scan('{table}')""").fetchall()[0])
+"#;
+
+/// Prints names and calls as the guide's query does, of the first host.
+const GUIDE: &str = r#"
+import duckdb, glob, os, sys
+import duckdb_extension_delta as of
+db = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+places = glob.glob(os.path.join(os.path.dirname(of.__file__), "**", "delta.duckdb_extension"), recursive=True)
+db.sql(f"LOAD '{places[0]}'")
+host = db.sql(f"select min(host) from delta_scan('{sys.argv[1]}')").fetchall()[0][0]
+query = open("tests/guide.sql").read().replace("/srv/traces/tables/spans", sys.argv[1])
+query = query.replace("2026-01-31", "2026-11-21").replace("web-1", host)
+for name, calls, _, _ in db.sql(query).fetchall():
+    print(host, calls, name, sep="\t")
 "#;
 
 const DELTA_RS: &str = r#"
@@ -47,9 +62,9 @@ fn python(needs: &str, script: &str, store: &Store) -> Option<String> {
     Some(String::from_utf8(done.stdout).expect("UTF-8"))
 }
 
-fn store() -> Store {
+fn store(name: &str) -> Store {
     let sent = Sent::new(41, 3000);
-    let store = Store::new("delta");
+    let store = Store::new(name);
     store.begin(&sent);
     let half = sent.pages.len() / 2;
     let first = [sent.pages[..half].concat(), sent.counters(half - 1)].concat();
@@ -88,15 +103,59 @@ fn expected(store: &Store) -> Vec<(usize, i64, i128)> {
     sums.to_vec()
 }
 
+/// How many rows the table of spans has of each name of a host.
+fn calls_of(store: &Store, host: &str) -> BTreeMap<String, u64> {
+    let mut calls = BTreeMap::new();
+    for batch in store
+        .files("spans")
+        .iter()
+        .flat_map(|file| common_store::batches(file))
+    {
+        let column = |name: &str| batch.column_by_name(name).expect(name).clone();
+        let (names, hosts) = (column("name"), column("host"));
+        for row in (0..batch.num_rows()).filter(|row| common_store::cell(&hosts, *row) == host) {
+            *calls.entry(common_store::cell(&names, row)).or_default() += 1;
+        }
+    }
+    calls
+}
+
+#[test]
+fn the_query_of_the_guide_counts_calls() {
+    let store = store("guide");
+    let Some(found) = python("import duckdb, duckdb_extension_delta", GUIDE, &store) else {
+        return;
+    };
+    let rows = found
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>());
+    let rows: Vec<_> = rows.collect();
+    let host = rows.first().expect("a row")[0];
+    let calls = calls_of(&store, host);
+    assert_eq!(rows.len(), calls.len().min(20), "{rows:?}");
+    for row in &rows {
+        assert_eq!(row[1].parse(), Ok(calls[row[2]]), "{row:?}");
+    }
+}
+
 #[test]
 fn engines_read_what_the_logs_name() {
-    let store = store();
+    let store = store("engines");
     // What a killed run leaves: a file that no log names.
     let file = store.files("spans").remove(0);
     fs::copy(&file, file.with_file_name("orphan.parquet")).expect("a copy");
-    let expected = expected(&store);
+    compare(&store);
+    let before = store.files("spans").len();
+    store.compact_with("compact . --merge");
+    assert!(store.files("spans").len() < before, "nothing was merged");
+    compare(&store);
+}
+
+/// Compares what engines find with what the files of the logs hold.
+fn compare(store: &Store) {
+    let expected = expected(store);
     assert!(expected.iter().all(|of| of.0 > 0), "{expected:?}");
-    if let Some(found) = python("import duckdb, duckdb_extension_delta", DUCKDB, &store) {
+    if let Some(found) = python("import duckdb, duckdb_extension_delta", DUCKDB, store) {
         let lines: Vec<_> = found.lines().collect();
         for (line, (rows, durations, starts)) in lines.iter().zip(&expected) {
             let cells: Vec<_> = line.split(' ').collect();
@@ -108,7 +167,7 @@ fn engines_read_what_the_logs_name() {
         }
         assert_eq!(lines.len(), 3);
     }
-    if let Some(found) = python("import deltalake", DELTA_RS, &store) {
+    if let Some(found) = python("import deltalake", DELTA_RS, store) {
         let rows = found
             .lines()
             .map(|line| line.split(' ').next().unwrap_or_default());

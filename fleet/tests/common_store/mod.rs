@@ -303,7 +303,8 @@ fn rows_of(path: &Path) -> Vec<String> {
     rows
 }
 
-fn cell(column: &dyn Array, row: usize) -> String {
+/// A cell as text.
+pub fn cell(column: &dyn Array, row: usize) -> String {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Int32Type, Int64Type};
     use arrow_schema::DataType;
