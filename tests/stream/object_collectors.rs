@@ -170,7 +170,7 @@ fn accounts(fixture: &Fixture, events: u64) {
     let all = listed(&[]);
     let raw = raw(fixture);
     assert_eq!(all.len(), 1, "one host, one service: {all:?}");
-    assert_eq!(number(&all[0], "events"), events);
+    assert_eq!(number(&all[0], "written"), events);
     assert_eq!(number(&all[0], "segments"), raw.len() as u64);
     assert_eq!(number(&all[0], "sessions"), 1);
     let segments = footers(fixture)
@@ -187,7 +187,7 @@ fn accounts(fixture: &Fixture, events: u64) {
     assert!((1..=2).contains(&hours.len()), "{hours:?}");
     let sum = |name| hours.iter().map(|hour| number(hour, name)).sum::<u64>();
     assert_eq!(sum("bytes"), number(&all[0], "bytes"));
-    assert!(sum("events") >= events && hours.iter().all(|hour| hour["period"].is_string()));
+    assert!(sum("written") >= events && hours.iter().all(|hour| hour["period"].is_string()));
 }
 
 /// The same pages in objects of another collector, as after an answer that got lost: each counts once.

@@ -44,9 +44,10 @@ pub struct Usage {
     pub segments: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Events in closed segments, each once.
-    pub events: u64,
-    /// Wall time of the latest of these, ns since 1970; `None`: there is none.
+    /// Events that threads wrote from the first to the last page in closed segments, each once: those that are there,
+    /// and those that were lost or overwritten between.
+    pub written: u64,
+    /// Wall time of the latest event there, ns since 1970; `None`: there is none.
     pub last_ns: Option<u64>,
     /// The first day on which a session began, `YYYY-MM-DD`; in a store of objects, on which a segment came.
     pub first_day: String,
@@ -124,7 +125,7 @@ impl Sum {
                 sessions: 0,
                 segments: 0,
                 bytes: 0,
-                events: 0,
+                written: 0,
                 last_ns: None,
                 first_day: part.day.clone(),
                 last_day: part.day.clone(),
@@ -153,7 +154,7 @@ impl Sum {
     fn finish(mut self) -> Usage {
         self.usage.sessions = self.sessions.len() as u64;
         self.usage.segments = self.files.len() as u64;
-        self.usage.events = self.reserved.into_values().map(covered).sum();
+        self.usage.written = self.reserved.into_values().map(covered).sum();
         self.usage
     }
 }
@@ -191,7 +192,7 @@ impl Usage {
         self.sessions += other.sessions;
         self.segments += other.segments;
         self.bytes += other.bytes;
-        self.events += other.events;
+        self.written += other.written;
         self.last_ns = self.last_ns.max(other.last_ns);
         self.widen_days(&other.first_day, &other.last_day);
     }

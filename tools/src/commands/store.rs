@@ -41,10 +41,11 @@ pub(crate) struct Args {
 enum Action {
     /// List what is stored by host and service
     #[command(after_help = "\
-Events and the time of the last one are those in closed segments. Segments of a
-store of objects hold several hosts; 'segments' counts those that hold some of
-this one. With '--by', the time is that of the upload; in the store of one
-collector, that of the segment's last block.
+WRITTEN counts the events that threads wrote from the first to the last page in
+closed segments: those that are there, and those that were lost between.
+Segments of a store of objects hold several hosts; SEGMENTS counts those that
+hold some of this one. With '--by', the time is that of the upload; in the store
+of one collector, that of the segment's last block.
 
 Example: ringmark store ls /var/lib/ringmark --by day")]
     Ls(List),
@@ -166,7 +167,7 @@ fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
         ">SESSIONS",
         ">SEGMENTS",
         ">SIZE",
-        ">EVENTS",
+        ">WRITTEN",
     ];
     let mut table = Table::new(&[&of_each, when].concat());
     for usage in found {
@@ -176,7 +177,7 @@ fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
             count(usage.sessions),
             count(usage.segments),
             size(usage.bytes),
-            count(usage.events),
+            count(usage.written),
             usage.period.unwrap_or(usage.first_day),
             usage.last_ns.map_or_else(|| "-".to_owned(), minute),
         ]);
@@ -240,7 +241,7 @@ fn stored(usage: &Usage) -> Value {
         "sessions": usage.sessions,
         "segments": usage.segments,
         "bytes": usage.bytes,
-        "events": usage.events,
+        "written": usage.written,
         "period": usage.period,
         "last_ts_ns": ts_ns(usage.last_ns),
         "first_day": usage.first_day,
