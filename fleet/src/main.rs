@@ -1,5 +1,5 @@
 //! `ringmark-fleet`: the commands of `ringmark`, with what needs many other crates. `ringmark` goes on as it for
-//! `s3://` and for `--format parquet`.
+//! `s3://`, for `compact` and `store files`, and for `--format parquet`.
 //!
 //! `compact` makes tables of a store of objects, with `losses` as one of them. `options` reads the command line of
 //! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns, by `rings`; `output` writes the
