@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use ringmark_cli::{Extension, store_url};
+use ringmark_cli::{CompactOptions, Extension, store_url};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
@@ -76,7 +76,7 @@ impl Extension for Fleet {
     }
 }
 
-fn compact(options: &compact::Compact) -> Result<u8, (u8, anyhow::Error)> {
+fn compact(options: &CompactOptions) -> Result<u8, (u8, anyhow::Error)> {
     let is_clean = compact::run(options).map_err(|error| (UNREADABLE, error))?;
     Ok(if is_clean { FINE } else { LOST })
 }

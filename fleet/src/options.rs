@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
+use ringmark_cli::CompactOptions;
 use ringmark_decoder::{Chosen, Dump, Filter, SessionChoice, duration_ns};
 
-use crate::compact::{Compact, TableFiles};
+use crate::compact::TableFiles;
 
 /// Writes traces as files for databases: Parquet and Arrow
 #[derive(Debug, Parser)]
@@ -29,7 +30,7 @@ pub(crate) enum Command {
     /// The same, as 'ringmark export' has it
     Export(Scan),
     /// Make tables of what collectors have stored as objects
-    Compact(Compact),
+    Compact(CompactOptions),
     /// The part of 'ringmark store' that reads logs of tables
     #[command(subcommand)]
     Store(Store),

@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     Stream(stream::Args),
     Collect(collect::Args),
-    Compact(compact::Args),
+    Compact(compact::CompactOptions),
     Store(store::Args),
     Certs(certs::Args),
     Events(events::Args),

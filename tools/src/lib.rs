@@ -25,6 +25,7 @@ mod viewer;
 
 use std::process::ExitCode;
 
+pub use commands::compact::CompactOptions;
 pub use extension::{Extension, store_url};
 use output::report;
 

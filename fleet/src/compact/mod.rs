@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::{Context, bail};
+use ringmark_cli::CompactOptions;
 use ringmark_decoder::duration_ns;
 use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;
@@ -37,28 +38,8 @@ use retention::Raw;
 /// Lines about damage that are printed.
 const DAMAGE: usize = 10;
 
-/// What to make tables of.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Compact {
-    /// The store that collectors write to with --objects: file:///DIR or s3://BUCKET/PREFIX
-    #[arg(value_name = "URL")]
-    store: String,
-    /// Where the tables are: a directory [default: the store]
-    #[arg(long, value_name = "file:///DIR")]
-    into: Option<String>,
-    /// A host that said nothing for so long is given up: what it has not sent does not come
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    silent: String,
-    /// Merge small files of an hour
-    #[arg(long)]
-    merge: bool,
-    /// Delete segments that were uploaded longer ago, if their rows are in the tables
-    #[arg(long, value_name = "TIME")]
-    keep_raw: Option<String>,
-}
-
 /// Makes tables of what is new. Returns whether nothing was damaged.
-pub(crate) fn run(options: &Compact) -> anyhow::Result<bool> {
+pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
     let time = |option: &str, text: &str| {
         duration_ns(text).with_context(|| format!("{option} {text}: expected a time such as 24h"))
     };

@@ -19,25 +19,25 @@ own.
 Examples:
   ringmark compact file:///srv/traces
   ringmark compact file:///srv/traces --merge --keep-raw 48h")]
-pub(crate) struct Args {
+pub struct CompactOptions {
     /// The store that collectors write to with --objects: file:///DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "URL")]
-    store: String,
+    pub store: String,
     /// Where the tables are: a directory [default: the store]
     #[arg(long, value_name = "file:///DIR")]
-    into: Option<String>,
+    pub into: Option<String>,
     /// A host that said nothing for so long is given up: what it has not sent does not come
     #[arg(long, value_name = "TIME", default_value = "24h")]
-    silent: String,
+    pub silent: String,
     /// Merge small files of an hour
     #[arg(long)]
-    merge: bool,
+    pub merge: bool,
     /// Delete segments that were uploaded longer ago, if their rows are in the tables
     #[arg(long, value_name = "TIME")]
-    keep_raw: Option<String>,
+    pub keep_raw: Option<String>,
 }
 
-impl Args {
+impl CompactOptions {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         extension::write("compact", None)
     }
