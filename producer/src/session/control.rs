@@ -16,7 +16,9 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
+use ringmark_format::session_text::{
+    PolicyRules, SessionAnswer, SessionRequest, Switch, TypePattern,
+};
 use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
@@ -197,6 +199,9 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
             warm::refill(core);
         }
         registry::idle();
+        if registry::end_policy_in_time(core) {
+            registry::tell();
+        }
         if !sleep_on(futex_half(&mailbox), seen as u32) {
             break;
         }
@@ -274,6 +279,7 @@ fn do_request(core: &Core, request: SessionRequest<'_>) -> Result<SessionAnswer<
     match request {
         SessionRequest::Ping => Ok(SessionAnswer::Pong),
         SessionRequest::Filter(directives) => set_filter(core, directives),
+        SessionRequest::Policy(policy) => set_policy(core, policy),
         SessionRequest::Switch(switch, types) => Ok(set_pattern(core, switch, types)),
     }
 }
@@ -286,14 +292,27 @@ fn set_filter(core: &Core, text: &str) -> Result<SessionAnswer<'static>, String>
     Ok(SessionAnswer::Enabled(on as u64))
 }
 
-fn set_pattern(core: &Core, switch: Switch, types: TypePattern<'_>) -> SessionAnswer<'static> {
-    let pattern = Pattern {
+fn set_policy(core: &Core, policy: PolicyRules<'_>) -> Result<SessionAnswer<'static>, String> {
+    let rules = policy.read().map_err(|wrong| wrong.to_string())?;
+    let rules = rules
+        .into_iter()
+        .map(|(switch, types)| pattern(switch, types));
+    let on = registry::apply_policy(core, policy.until_s, rules.collect());
+    registry::tell();
+    Ok(SessionAnswer::Enabled(on as u64))
+}
+
+fn pattern(switch: Switch, types: TypePattern<'_>) -> Pattern {
+    Pattern {
         on: switch == Switch::Enable,
         name: types.name.to_owned(),
         level: types.level,
         category: types.category.map(str::to_owned),
-    };
-    let matched = registry::apply_pattern(core, pattern);
+    }
+}
+
+fn set_pattern(core: &Core, switch: Switch, types: TypePattern<'_>) -> SessionAnswer<'static> {
+    let matched = registry::apply_pattern(core, pattern(switch, types));
     registry::tell();
     match matched {
         0 => SessionAnswer::NoneMatches(closest(types.name)),

@@ -41,6 +41,7 @@ pub const FLOORS: &[House<'_>] = &[
             "slot",
             "session",
             "session_text",
+            "policy",
             "record",
             "function",
             "codec",
