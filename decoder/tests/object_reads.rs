@@ -237,5 +237,18 @@ fn a_hundredth_of_the_time_of_one_host() {
             assert!(requests <= 3 * SEGMENTS + 1, "{requests}");
         }
     }
+    let last = everything.verify().last_ns.unwrap();
+    for (hosts, most) in [(&["host-77"][..], 2.0), (&[][..], 35.0)] {
+        let (mut of_end, mut end) = (Filter::new(), Filter::new());
+        of_end.reads_end(STEP);
+        end.from_wall_ns(last - STEP);
+        let (part, cost) = read_all(&root, &of_end, hosts);
+        let host = hosts.first().map(|host| host.as_bytes());
+        assert_eq!(part.verify().last_ns, Some(last));
+        assert_eq!(events(&part, &end, host), events(&everything, &end, host));
+        let share = 100.0 * cost.bytes.get() as f64 / total as f64;
+        println!("{hosts:?}, the end: {share:.1} %");
+        assert!(share <= most, "{share}");
+    }
     fs::remove_dir_all(&root).unwrap();
 }

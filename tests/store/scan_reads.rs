@@ -130,6 +130,11 @@ fn scan(dir: &TempDir, store: &Path, words: &str) -> (BTreeSet<String>, u64) {
     )
 }
 
+/// When a row begins, in ns since 1970.
+fn time(row: &str) -> u64 {
+    row.split(',').next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn a_hundredth_of_the_time_on_one_host() {
     if !require_tools(&["strace"]) {
@@ -147,10 +152,8 @@ fn a_hundredth_of_the_time_on_one_host() {
     // From 45 % to 46 % of the whole time.
     let at = |percent: u64| whole_ns / 100 * percent;
     let window = format!("--from {}ns --to {}ns", at(45), at(46));
-    let is_inside = |row: &&String| {
-        let ts: u64 = row.split(',').next().unwrap().parse().unwrap();
-        (REAL_ZERO_NS + at(45)..REAL_ZERO_NS + at(46)).contains(&ts)
-    };
+    let is_inside =
+        |row: &&String| (REAL_ZERO_NS + at(45)..REAL_ZERO_NS + at(46)).contains(&time(row));
     for (choice, host, most) in [
         ("--host host-4", Some(",host-4,"), 5),
         ("--host host-4 --service shop", Some(",host-4,"), 5),
@@ -175,6 +178,16 @@ fn a_hundredth_of_the_time_on_one_host() {
             differ.is_empty() && !found.is_empty(),
             "{choice}: {differ:?}"
         );
+        assert!(100 * bytes <= most * total, "{choice}: {bytes} of {total}");
+    }
+    // The last half second of what is chosen: the last segment of each session, which is read twice.
+    let last = everything.iter().map(|row| time(row)).max().unwrap();
+    for (choice, most) in [("--host host-4", 5), ("", 30)] {
+        let (found, bytes) = scan(&dir, &store, &format!("{choice} --last 500ms"));
+        let expected = everything.iter().filter(|row| {
+            time(row) >= last - 500_000_000 && (choice.is_empty() || row.contains(",host-4,"))
+        });
+        assert_eq!(found, expected.cloned().collect(), "{choice}");
         assert!(100 * bytes <= most * total, "{choice}: {bytes} of {total}");
     }
     let (none, bytes) = scan(&dir, &store, &format!("--service other {window}"));

@@ -17,6 +17,8 @@ use crate::words::timestamp;
 pub struct Filter {
     pub(super) from: Option<Moment>,
     pub(super) to: Option<Moment>,
+    /// A store is read from here on, in ns before its end.
+    end_ns: Option<u64>,
     pub(super) tids: Vec<u32>,
     names: Vec<String>,
     level: Option<Level>,
@@ -94,6 +96,29 @@ impl Filter {
     pub const fn from_wall_ns(&mut self, ns: u64) -> &mut Self {
         self.from = Some(Moment::Wall(ns));
         self
+    }
+
+    /// Reads only those segments of a store that may reach into the last `ns` before its end. Every event of them
+    /// passes: where the end is known, [`Self::from_wall_ns`] bounds them.
+    pub const fn reads_end(&mut self, ns: u64) -> &mut Self {
+        self.end_ns = Some(ns);
+        self
+    }
+
+    /// This filter for segments of a store whose last event is at `last_ns` or later, since 1970.
+    pub(crate) fn of_store(&self, last_ns: Option<u64>) -> Self {
+        let mut filter = self.clone();
+        if let (Some(end_ns), Some(last_ns), None, None) =
+            (self.end_ns, last_ns, self.from, self.to)
+        {
+            filter.from_wall_ns(last_ns.saturating_sub(end_ns));
+        }
+        filter
+    }
+
+    /// Whether only the end of a store is read.
+    pub(crate) const fn is_of_end(&self) -> bool {
+        self.end_ns.is_some()
     }
 
     /// Whether a span or call that one record describes begins in the filter's time. One that ends in

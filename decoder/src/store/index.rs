@@ -111,6 +111,14 @@ impl SegmentIndex {
                 wide(first_ns, last_ns, slack),
             )
     }
+
+    /// A time that the segment's last event does not lie before, in ns since 1970, whichever way clocks are fitted.
+    /// `None`: it has no events.
+    pub(super) fn ends_after_ns(&self) -> Option<u64> {
+        let about = &self.about;
+        let slack = about.error_ns.saturating_add(SLACK_NS);
+        (about.first_ns <= about.last_ns).then(|| about.last_ns.saturating_sub(slack))
+    }
 }
 
 /// Makes the index of a segment out of its blocks. The memory does not grow with the pages.

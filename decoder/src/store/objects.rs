@@ -9,6 +9,7 @@ use ringmark_format::Uuid;
 
 use super::files::directory_name;
 use super::footer::{END_BYTES, FooterEntry, SegmentFooter};
+use super::index::SegmentIndex;
 use super::object_names::{RAW, SCHEMA, is_raw, schema_session};
 use super::object_source::{ListedObject, ObjectSource};
 use crate::events::filter::Filter;
@@ -68,8 +69,13 @@ pub(super) fn objects(
         // None goes for want of its end: it is read as a whole.
         ends.resize_with(some.len(), || Err(io::ErrorKind::UnexpectedEof.into()));
         let ends = some.iter().zip(ends);
-        segments.extend(ends.map(|(object, end)| segment(source, object, end, (filter, choice))));
+        segments.extend(ends.map(|(object, end)| Segment::new(source, object, end)));
     }
+    let filter = &filter.of_store(last_ns(&segments, choice));
+    let segments = segments.into_iter();
+    let segments: Vec<_> = segments
+        .map(|segment| segment.object(filter, choice))
+        .collect();
     let needed = Needed::by(&segments);
     let mut all = Vec::new();
     for ListedObject { name, .. } in source.list(SCHEMA)? {
@@ -81,29 +87,59 @@ pub(super) fn objects(
     Ok(all)
 }
 
-/// A segment. One without a footer, or with a damaged one, is read as far as it goes.
-fn segment(
-    source: &dyn ObjectSource,
-    object: &ListedObject,
-    end: io::Result<Vec<u8>>,
-    (filter, choice): (&Filter, &SessionChoice),
-) -> Object {
-    let read = end.and_then(|end| SegmentFooter::of_end(source, object, end));
-    // One that is gone is counted when it is opened.
-    let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
-    let footer = read.ok().flatten();
-    let sessions = footer.iter().flat_map(|footer| &footer.sessions);
-    let owners = sessions.map(|entry| (entry.session, entry.host.clone()));
-    let (owners, lacks_footer) = (owners.collect(), is_there && footer.is_none());
-    let chosen = footer.map(|footer| step(footer, filter, choice));
-    let (step, needs) = chosen.unwrap_or((Step::Read, Vec::new()));
-    Object {
-        name: object.name.clone(),
-        owners,
-        lacks_footer,
-        needs,
-        step,
+/// A segment and its footer.
+struct Segment {
+    name: String,
+    /// `None`: there is none, or a damaged one.
+    footer: Option<SegmentFooter>,
+    /// It was not gone when its footer was read.
+    is_there: bool,
+}
+
+impl Segment {
+    fn new(source: &dyn ObjectSource, object: &ListedObject, end: io::Result<Vec<u8>>) -> Self {
+        let read = end.and_then(|end| SegmentFooter::of_end(source, object, end));
+        Self {
+            name: object.name.clone(),
+            // One that is gone is counted when it is opened.
+            is_there: !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound),
+            footer: read.ok().flatten(),
+        }
     }
+
+    fn sessions(&self) -> impl Iterator<Item = &FooterEntry> {
+        self.footer.iter().flat_map(|footer| &footer.sessions)
+    }
+
+    /// What to do with it. One without a footer is read as far as it goes.
+    fn object(self, filter: &Filter, choice: &SessionChoice) -> Object {
+        let owners = self
+            .sessions()
+            .map(|entry| (entry.session, entry.host.clone()));
+        let owners = owners.collect();
+        let lacks_footer = self.is_there && self.footer.is_none();
+        let chosen = self.footer.map(|footer| step(footer, filter, choice));
+        let (step, needs) = chosen.unwrap_or((Step::Read, Vec::new()));
+        Object {
+            name: self.name,
+            owners,
+            lacks_footer,
+            needs,
+            step,
+        }
+    }
+}
+
+/// A time that the last event of the chosen sessions does not lie before, in ns since 1970. `None`: not known;
+/// a footer does not say for certain which services and processes it has.
+fn last_ns(segments: &[Segment], choice: &SessionChoice) -> Option<u64> {
+    if !choice.is_by_host() {
+        return None;
+    }
+    let entries = segments.iter().flat_map(Segment::sessions);
+    let chosen = entries.filter(|entry| is_chosen(entry, choice));
+    let indexes = chosen.filter_map(|entry| entry.index.as_ref());
+    indexes.filter_map(SegmentIndex::ends_after_ns).max()
 }
 
 /// Whether the session may be of a host and a service that are chosen.

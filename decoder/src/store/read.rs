@@ -48,7 +48,9 @@ pub fn read<E: From<Unreadable>>(
     let mut all = Segments::default();
     builder.choose(choice.clone());
     let files = all.read_stores(files, &mut builder, (filter, choice))?;
-    for file in &expanded(&files)? {
+    let files = expanded(&files)?;
+    let filter = &filter.of_store(last_ns(&files, filter, choice));
+    for file in &files {
         let File { path, is_segment } = file;
         let named = parse_stored(path).filter(|_| *is_segment);
         if let (Some(host), Some(named)) = (file.host(), named) {
@@ -316,6 +318,24 @@ impl File {
     fn service(&self) -> Option<&str> {
         service_directory(&self.path).filter(|_| self.is_segment)
     }
+}
+
+/// A time that the last event of the chosen sessions does not lie before, in ns since 1970, by the indexes of
+/// segments. `None`: not known, or not asked for.
+fn last_ns(files: &[File], filter: &Filter, choice: &SessionChoice) -> Option<u64> {
+    if !filter.is_of_end() || !choice.is_by_host() {
+        return None;
+    }
+    let is_chosen = |file: &&File| {
+        file.host()
+            .is_some_and(|host| choice.host_passes(host.as_bytes()))
+    };
+    let indexes = files
+        .iter()
+        .filter(is_chosen)
+        .filter_map(|file| load_index(&file.path));
+    let ends = indexes.map(|index| index.ends_after_ns());
+    ends.flatten().max()
 }
 
 /// The files to read: for a store's directory, the trace files below it.

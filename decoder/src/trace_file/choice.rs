@@ -34,6 +34,11 @@ impl SessionChoice {
         names(&self.hosts, host)
     }
 
+    /// Whether the host alone says which sessions pass.
+    pub(crate) fn is_by_host(&self) -> bool {
+        self.services.is_empty() && self.pids.is_empty()
+    }
+
     /// Whether a session passes.
     #[must_use]
     pub fn passes(&self, session: &Session) -> bool {

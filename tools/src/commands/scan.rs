@@ -37,7 +37,8 @@ end has no row and is counted on standard error.
 a command of its own.
 
 Texts are escaped as 'cat' does it, and begin with ' where a spreadsheet would
-calculate. In a store, only segments of the time, hosts and services are read.
+calculate. In a store, only segments of the time, hosts and services are read;
+--last reads its end, unless services or processes are chosen.
 
 top, hist and p99 sum durations up by columns: any of those above, or the name
 of an argument. Percentiles are within 0.4 %, bounds of hist within 1.6 %; hist

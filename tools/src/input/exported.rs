@@ -30,7 +30,10 @@ impl ChosenOptions {
     /// # Errors
     /// An option cannot be understood, or the input cannot be read.
     pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
-        let filter = self.filter.build()?;
+        let mut filter = self.filter.build()?;
+        if let Some(last) = self.last {
+            filter.reads_end(whole_ns(last));
+        }
         let Some(pid) = input.process()? else {
             return Ok((input.read_bare_for(&filter)?, false));
         };
