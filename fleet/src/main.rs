@@ -1,17 +1,17 @@
 //! `ringmark-fleet`: the commands of `ringmark`, with what needs many other crates. `ringmark` goes on as it for
-//! `s3://`, for `compact` and `store files`, and for `--format parquet`.
+//! `s3://` and the like, for `compact` and `store files`, and for `--format parquet`.
 //!
 //! `compact` makes tables of a store of objects, with `losses` as one of them. `options` reads the command line of
 //! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns, by `rings`; `output` writes the
-//! columns as Parquet or Arrow; `s3` keeps objects.
+//! columns as Parquet or Arrow; `remote` keeps objects.
 #![forbid(unsafe_code)]
 
 mod compact;
 mod options;
 mod output;
 mod parquet_properties;
+mod remote;
 mod rings;
-mod s3;
 mod table;
 
 use std::ffi::OsString;
@@ -68,11 +68,11 @@ impl Extension for Fleet {
     }
 
     fn source(&self, url: &str) -> io::Result<Box<dyn ObjectSource>> {
-        Ok(Box::new(s3::Bucket::open(url)?))
+        Ok(Box::new(remote::Bucket::open(url)?))
     }
 
     fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>> {
-        Ok(Arc::new(s3::Bucket::open(url)?))
+        Ok(Arc::new(remote::Bucket::open(url)?))
     }
 }
 
@@ -119,7 +119,7 @@ fn read(options: &Scan, filter: &Filter) -> Result<Dump, store::Unreadable> {
             |error: io::Error| store::Unreadable(format!("{}: {error}", path.display()));
         match store_url(path) {
             Some(url) => {
-                let bucket = s3::Bucket::open(url).map_err(unreadable)?;
+                let bucket = remote::Bucket::open(url).map_err(unreadable)?;
                 Ok(store::Opened::Objects(Box::new(bucket)))
             }
             None => {

@@ -1,7 +1,9 @@
-//! Promise: collectors that share a bucket keep nothing else, and no event of theirs is lost or comes twice,
+//! Promise: collectors that share a bucket, in S3 or in Azure, keep nothing else, and no event of theirs is lost or comes twice,
 //! whatever the way to the bucket does and whichever collector is killed. Readers get from the bucket what
 //! they need of it.
 
+#[path = "common/azurite.rs"]
+mod azurite;
 #[path = "common/fault_proxy.rs"]
 mod fault_proxy;
 #[path = "common/moto.rs"]
@@ -22,14 +24,14 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use azurite::Azurite;
 use fault_proxy::{Fault, FaultProxy};
-use moto::{Moto, settings};
+use moto::Moto;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proxy::Proxy;
 use random::Random;
 
 const FLEET: &str = env!("CARGO_BIN_EXE_ringmark-fleet");
-const STORE: &str = "s3://bucket/of/tests";
 const WITHIN: Duration = Duration::from_secs(120);
 /// Each fault happens as often.
 const EACH: usize = 10;
@@ -39,6 +41,8 @@ const KILLS: usize = 10;
 /// A directory of its own, and what was started there: removed and killed at the end.
 struct Scene {
     root: PathBuf,
+    store: &'static str,
+    settings: fn(&str) -> Vec<(&'static str, String)>,
     endpoint: String,
     started: Vec<Child>,
 }
@@ -50,6 +54,8 @@ impl Scene {
         fs::create_dir_all(&root).unwrap();
         Self {
             root,
+            store: "s3://bucket/of/tests",
+            settings: moto::settings,
             endpoint: endpoint.to_owned(),
             started: Vec::new(),
         }
@@ -63,7 +69,7 @@ impl Scene {
         let mut command = Command::new(program.as_ref());
         command.current_dir(&self.root).stdin(Stdio::null());
         command.env("RINGMARK_DIR", self.path("sessions"));
-        command.envs(settings(&self.endpoint));
+        command.envs((self.settings)(&self.endpoint));
         command
     }
 
@@ -71,7 +77,7 @@ impl Scene {
     fn collect(&mut self, socket: &str) -> Child {
         let path = self.path(socket);
         let mut command = self.command(FLEET);
-        command.args(["collect", "--flush", "30ms", "--objects", STORE]);
+        command.args(["collect", "--flush", "30ms", "--objects", self.store]);
         command
             .arg("--listen")
             .arg(format!("unix://{}", path.display()));
@@ -106,7 +112,8 @@ impl Scene {
     }
 
     fn told(&self, words: &[&str]) -> Output {
-        self.command(FLEET).args(words).arg(STORE).output().unwrap()
+        let mut command = self.command(FLEET);
+        command.args(words).arg(self.store).output().unwrap()
     }
 
     /// What a command prints that succeeds.
@@ -267,6 +274,24 @@ fn collectors_of_one_bucket_are_killed_in_turn() {
     );
     scene.endpoint = moto.address();
     all_once(&scene, emitted);
+}
+
+#[test]
+fn a_store_in_azure_is_written_and_read() {
+    let Some(azurite) = Azurite::start() else {
+        return;
+    };
+    let mut scene = Scene::new("azure", &azurite.address());
+    (scene.store, scene.settings) = ("az://bucket/of/tests", azurite::settings);
+    let collector = scene.collect("socket");
+    let (mut numbers, streamer) = scene.stream("socket");
+    numbers.emit_for(Duration::from_secs(1));
+    let emitted = finish(numbers, streamer);
+    end(collector);
+    all_once(&scene, emitted);
+    let listed: serde_json::Value =
+        serde_json::from_str(&scene.printed(&["store", "ls", "--json"])).expect("JSON");
+    assert!(listed["written"].as_u64() >= Some(emitted), "{listed}");
 }
 
 /// Bytes that readers of the store get, and their requests, by `words`.

@@ -17,7 +17,7 @@ use crate::output::{Exit, Failure};
 /// The command that has an extension.
 const NAME: &str = "ringmark-fleet";
 /// The schemes of addresses of stores that need it.
-const SCHEMES: [&str; 1] = ["s3://"];
+const SCHEMES: [&str; 3] = ["s3://", "az://", "gs://"];
 
 /// The extension of this binary.
 static INSTALLED: OnceLock<Box<dyn Extension>> = OnceLock::new();

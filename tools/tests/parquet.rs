@@ -80,6 +80,8 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
         "verify --json s3://b/p",
         "report - s3://b/p",
         "export s3://b/p",
+        "scan az://b/p",
+        "scan gs://b/p",
         "collect --objects s3://b --listen tcp://127.0.0.1:0 --flush 1s",
         "collect --config c.toml",
     ];
@@ -107,8 +109,8 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
     for (words, text) in [
         ("cat --follow s3://b/p", "--follow: s3://b/p is a store"),
         (
-            "collect --objects gs://b --listen unix:///x",
-            "expected file:///DIR or s3://BUCKET/PREFIX",
+            "collect --objects abfs://b --listen unix:///x",
+            "expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://",
         ),
     ] {
         let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());

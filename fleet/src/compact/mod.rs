@@ -22,14 +22,15 @@ mod time;
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::{Context, bail};
-use ringmark_cli::CompactOptions;
+use ringmark_cli::{CompactOptions, store_url};
 use ringmark_decoder::duration_ns;
 use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;
 
-use crate::s3::Bucket;
+use crate::remote::Bucket;
 use batch::{Compactor, Done};
 pub(crate) use list::{TableFiles, list};
 use objects::Directory;
@@ -103,9 +104,9 @@ fn report(into: &str, done: &Done) {
 
 /// The store that collectors write to.
 fn source(url: &str) -> anyhow::Result<Box<dyn ObjectSource>> {
-    let source: Box<dyn ObjectSource> = match url.starts_with("s3://") {
-        true => Box::new(Bucket::open(url).with_context(|| url.to_owned())?),
-        false => Box::new(DirectorySource::new(&objects::path(url)?)),
+    let source: Box<dyn ObjectSource> = match store_url(Path::new(url)) {
+        Some(url) => Box::new(Bucket::open(url).with_context(|| url.to_owned())?),
+        None => Box::new(DirectorySource::new(&objects::path(url)?)),
     };
     if source.get(store::OBJECTS_ID, 0..1).is_err() {
         bail!(

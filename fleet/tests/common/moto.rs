@@ -36,13 +36,10 @@ impl Moto {
         let probe = probe.args(["-c", "import moto.server"]);
         let probe = probe.stderr(Stdio::null()).status();
         if !probe.is_ok_and(|status| status.success()) {
-            let thread = thread::current();
-            left_out(thread.name().unwrap_or("a test"));
+            left_out("the Python package moto[server]");
             return None;
         }
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = free_port();
         let server = Command::new("python3")
             .args(["-c", SERVE, &port.to_string()])
             .stdin(Stdio::piped())
@@ -91,8 +88,8 @@ impl Drop for Moto {
 }
 
 /// The settings of a client of a server at `HOST:PORT`.
-pub(crate) fn settings(address: &str) -> [(&'static str, String); 6] {
-    [
+pub(crate) fn settings(address: &str) -> Vec<(&'static str, String)> {
+    vec![
         ("AWS_ACCESS_KEY_ID", "test".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
         ("AWS_REGION", "us-east-1".to_owned()),
@@ -102,8 +99,16 @@ pub(crate) fn settings(address: &str) -> [(&'static str, String); 6] {
     ]
 }
 
-fn left_out(test: &str) {
-    let line = format!("{test}: needs the Python package moto[server]");
+/// A port that is free.
+pub(crate) fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    free.local_addr().expect("an address").port()
+}
+
+/// Says that this test is left out, and what it needs.
+pub(crate) fn left_out(needs: &str) {
+    let thread = thread::current();
+    let line = format!("{}: needs {needs}", thread.name().unwrap_or("a test"));
     eprintln!("skipped: {line}");
     let Some(path) = std::env::var_os("RINGMARK_SKIP_LOG") else {
         return;

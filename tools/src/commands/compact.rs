@@ -20,7 +20,7 @@ Examples:
   ringmark compact file:///srv/traces
   ringmark compact file:///srv/traces --merge --keep-raw 48h")]
 pub struct CompactOptions {
-    /// The store that collectors write to with --objects: file:///DIR or s3://BUCKET/PREFIX
+    /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
     #[arg(value_name = "URL")]
     pub store: String,
     /// Where the tables are: a directory [default: the store]

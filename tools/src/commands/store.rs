@@ -90,7 +90,7 @@ struct Place {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Directory of the store, or s3://BUCKET/PREFIX
+    /// Directory of the store, or s3://BUCKET/PREFIX, az:// or gs://
     #[arg(value_name = "STORE")]
     place: PathBuf,
     /// Say what came in each day or hour, UTC

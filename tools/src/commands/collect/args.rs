@@ -56,8 +56,8 @@ pub(crate) struct Args {
     /// Directory of the store: a store, or an empty directory
     #[arg(long, value_name = "DIR", required_unless_present_any = ["config", "objects"])]
     pub(super) store: Option<PathBuf>,
-    /// Store objects below file:///DIR or s3://BUCKET/PREFIX instead, which other collectors may do at
-    /// the same time
+    /// Store objects below file:///DIR, s3://BUCKET/PREFIX, az:// or gs:// instead, which other collectors
+    /// may do at the same time
     #[arg(long, value_name = "URL", conflicts_with = "store", value_parser = parse_objects)]
     pub(super) objects: Option<PathBuf>,
     /// With --objects: put what came when the first of it is this old, and acknowledge it then
@@ -160,7 +160,8 @@ pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
     let path = text
         .strip_prefix("file://")
         .filter(|path| path.starts_with('/'));
-    let wrong = || format!("found {text:?}, expected file:///DIR or s3://BUCKET/PREFIX");
+    let wrong =
+        || format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://");
     path.map(PathBuf::from).ok_or_else(wrong)
 }
 

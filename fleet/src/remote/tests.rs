@@ -1,5 +1,8 @@
-//! What a store in a bucket promises, by a server that speaks S3.
+//! What a store in a bucket promises, by a server that speaks S3 and by one that speaks the protocol of Azure.
 
+#[allow(dead_code)]
+#[path = "../../tests/common/azurite.rs"]
+mod azurite;
 #[allow(dead_code)]
 #[path = "../../tests/common/moto.rs"]
 mod moto;
@@ -8,31 +11,94 @@ use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 use std::thread;
 
-use object_store::aws::AmazonS3Builder;
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_format::stream::ack_level;
 
-use self::moto::{Moto, settings};
+use self::azurite::Azurite;
+use self::moto::Moto;
 use super::Bucket;
 
-/// More than a page of a listing has.
-const MANY: usize = 1100;
+/// How a server is met.
+trait Server {
+    const SCHEME: &str;
 
-/// A store in the bucket of a server.
-fn bucket(moto: &Moto, prefix: &str) -> Bucket {
-    let settings = settings(&moto.address()).into_iter();
-    let builder = settings.fold(AmazonS3Builder::new(), |builder, (name, value)| {
-        let key = name.to_lowercase().parse().expect("a setting");
-        builder.with_config(key, value)
-    });
-    Bucket::with(builder, &format!("s3://bucket/{prefix}")).expect("a bucket")
+    /// More objects than a page of a listing has.
+    fn many() -> usize {
+        1100
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)>;
+
+    /// A store at an address of the server.
+    fn open(&self, rest: &str) -> Bucket {
+        let set = self.settings().into_iter();
+        let set = set.map(|(name, value)| (name.to_owned(), value));
+        let url = format!("{}{rest}", Self::SCHEME);
+        Bucket::with(set.collect(), &url).expect("a bucket")
+    }
+
+    /// A store in the bucket of the server.
+    fn bucket(&self, prefix: &str) -> Bucket {
+        self.open(&format!("bucket/{prefix}"))
+    }
 }
 
-#[test]
-fn objects_are_put_again_read_and_deleted() {
-    let Some(moto) = Moto::start() else { return };
-    let bucket = bucket(&moto, "a/b");
+impl Server for Moto {
+    const SCHEME: &str = "s3://";
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let settings = moto::settings(&self.address()).into_iter();
+        // No answer is held up here.
+        settings
+            .filter(|(name, _)| *name != "AWS_TIMEOUT")
+            .collect()
+    }
+}
+
+impl Server for Azurite {
+    const SCHEME: &str = "az://";
+
+    fn many() -> usize {
+        // A page has 5,000: a minute.
+        if std::env::var_os("RINGMARK_LONG").is_some() {
+            5100
+        } else {
+            100
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        azurite::settings(&self.address())
+    }
+}
+
+/// The same tests for each kind of server.
+macro_rules! servers {
+    ($($name:ident: $($test:ident)*, by $server:expr;)*) => {
+        $(mod $name {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                if let Some(server) = $server {
+                    super::$test(&server);
+                }
+            })*
+        })*
+    };
+}
+
+servers! {
+    s3: objects_are_put_again_read_and_deleted one_of_many_that_create_an_object_does
+        all_names_below_a_prefix_are_listed_in_order
+        a_bucket_that_is_not_there_is_an_error_and_no_empty_store, by Moto::start();
+    azure: objects_are_put_again_read_and_deleted one_of_many_that_create_an_object_does
+        all_names_below_a_prefix_are_listed_in_order
+        a_bucket_that_is_not_there_is_an_error_and_no_empty_store, by Azurite::start();
+}
+
+fn objects_are_put_again_read_and_deleted<S: Server>(server: &S) {
+    let bucket = server.bucket("a/b");
     for _ in 0..2 {
         bucket.put("raw/v2/x.rms", b"0123456789").unwrap();
     }
@@ -59,12 +125,10 @@ fn objects_are_put_again_read_and_deleted() {
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
 }
 
-#[test]
-fn one_of_many_that_create_an_object_does() {
-    let Some(moto) = Moto::start() else { return };
+fn one_of_many_that_create_an_object_does<S: Server>(server: &S) {
     for round in 0..5 {
         let name = format!("id-{round}.json");
-        let buckets: Vec<_> = (0..8).map(|_| Arc::new(bucket(&moto, "race"))).collect();
+        let buckets: Vec<_> = (0..8).map(|_| Arc::new(server.bucket("race"))).collect();
         let create = |(number, bucket): (usize, &Arc<Bucket>)| {
             let (bucket, name) = (bucket.clone(), name.clone());
             thread::spawn(move || bucket.create(&name, format!("by {number}").as_bytes()))
@@ -81,15 +145,14 @@ fn one_of_many_that_create_an_object_does() {
     }
 }
 
-#[test]
-fn all_names_below_a_prefix_are_listed_in_order() {
-    let Some(moto) = Moto::start() else { return };
-    let bucket = Arc::new(bucket(&moto, "many"));
+fn all_names_below_a_prefix_are_listed_in_order<S: Server>(server: &S) {
+    let many = S::many();
+    let bucket = Arc::new(server.bucket("many"));
     let name = |number| format!("raw/v2/{number:012}.rms");
     let put = |part: usize| {
         let bucket = bucket.clone();
         thread::spawn(move || {
-            for number in (part..MANY).step_by(8) {
+            for number in (part..many).step_by(8) {
                 bucket.put(&name(number), &vec![0; number % 3]).unwrap();
             }
         })
@@ -98,7 +161,7 @@ fn all_names_below_a_prefix_are_listed_in_order() {
     putting.into_iter().for_each(|one| one.join().unwrap());
     bucket.put("raw/v22/other.rms", b"").unwrap();
     let listed = ObjectSource::list(&*bucket, "raw/v2").unwrap();
-    assert_eq!(listed.len(), MANY);
+    assert_eq!(listed.len(), many);
     for (number, object) in listed.iter().enumerate() {
         assert_eq!(
             (&object.name, object.bytes),
@@ -106,23 +169,17 @@ fn all_names_below_a_prefix_are_listed_in_order() {
         );
     }
     let ends = bucket.ends(&listed, 1);
-    assert_eq!(ends.len(), MANY);
+    assert_eq!(ends.len(), many);
     for (end, object) in ends.into_iter().zip(&listed) {
         assert_eq!(end.unwrap(), vec![0; object.bytes.min(1) as usize]);
     }
     assert_eq!(ObjectStore::list(&*bucket, "none").unwrap(), [""; 0]);
 }
 
-#[test]
-fn a_bucket_that_is_not_there_is_an_error_and_no_empty_store() {
-    let Some(moto) = Moto::start() else { return };
-    let there = bucket(&moto, "x");
+fn a_bucket_that_is_not_there_is_an_error_and_no_empty_store<S: Server>(server: &S) {
+    let there = server.bucket("x");
     assert!(ObjectStore::list(&there, "raw/v2").unwrap().is_empty());
-    let settings = settings(&moto.address()).into_iter();
-    let builder = settings.fold(AmazonS3Builder::new(), |builder, (name, value)| {
-        builder.with_config(name.to_lowercase().parse().unwrap(), value)
-    });
-    let none = Bucket::with(builder, "s3://another/x").unwrap();
+    let none = server.open("another/x");
     assert!(ObjectStore::list(&none, "raw/v2").is_err());
     assert!(none.put("raw/v2/a", b"1").is_err() && none.create("a", b"1").is_err());
 }

@@ -2,27 +2,17 @@
 
 use std::io;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
-use object_store::ClientConfigKey::{ConnectTimeout, Timeout};
-use object_store::RetryConfig;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::ObjectStore;
 use object_store::path::Path;
 use tokio::runtime::{Builder, Runtime};
 
-/// Longest time that a request may take, body included, unless `AWS_TIMEOUT` says another.
-const REQUEST_WITHIN: &str = "60s";
-/// The same for a connection: `AWS_CONNECT_TIMEOUT`.
-const CONNECT_WITHIN: &str = "5s";
-/// How often a request is made again before its failure is told. A collector goes on all the same.
-const AGAIN: usize = 3;
-/// No request is begun again later than this.
-const AGAIN_WITHIN: Duration = Duration::from_secs(20);
+use super::service::{Service, Variables};
 
 /// The objects of a bucket below a prefix.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    pub(super) store: Arc<AmazonS3>,
+    pub(super) store: Arc<dyn ObjectStore>,
     root: Path,
     url: String,
     /// Only a drop takes it away.
@@ -30,36 +20,35 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// The bucket of `s3://BUCKET/PREFIX`. Whether it is there, the first call says.
+    /// The bucket of an address such as `s3://BUCKET/PREFIX`. Whether it is there, the first call says.
     ///
     /// # Errors
     /// The address is wrong, or settings in the environment are.
     pub(crate) fn open(url: &str) -> io::Result<Self> {
-        Self::with(from_environment(), url)
+        let set = std::env::vars_os().filter_map(|(name, value)| {
+            let text = (name.into_string(), value.into_string());
+            Some((text.0.ok()?, text.1.ok()?))
+        });
+        Self::with(set.collect(), url)
     }
 
     /// The same with these settings.
-    pub(super) fn with(builder: AmazonS3Builder, url: &str) -> io::Result<Self> {
-        let (bucket, root) = parse(url)?;
-        let builder = builder.with_bucket_name(bucket).with_retry(RetryConfig {
-            max_retries: AGAIN,
-            retry_timeout: AGAIN_WITHIN,
-            ..RetryConfig::default()
-        });
+    pub(super) fn with(set: Variables, url: &str) -> io::Result<Self> {
+        let (service, bucket, root) = parse(url)?;
         // Several libraries here want a provider of cryptography, and none says which.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
-            .thread_name("s3")
+            .thread_name("objects")
             .enable_all()
             .build()?;
         let store = {
             // DNS and others look for a runtime.
             let _inside = runtime.enter();
-            builder.build()?
+            service.client(bucket, set)?
         };
         Ok(Self {
-            store: Arc::new(store),
+            store,
             root,
             url: url.trim_end_matches('/').to_owned(),
             runtime: Some(runtime),
@@ -76,7 +65,7 @@ impl Bucket {
             runtime.spawn(async move { done.send(call.await) });
         }
         let gone = |source| object_store::Error::Generic {
-            store: "S3",
+            store: "objects",
             source: Box::new(source),
         };
         result.recv().map_err(gone)?
@@ -110,29 +99,19 @@ impl Drop for Bucket {
     }
 }
 
-/// Settings in variables of the environment, which other tools for S3 read, too.
-fn from_environment() -> AmazonS3Builder {
-    let mut builder = AmazonS3Builder::from_env();
-    for (key, variable, value) in [
-        (Timeout, "AWS_TIMEOUT", REQUEST_WITHIN),
-        (ConnectTimeout, "AWS_CONNECT_TIMEOUT", CONNECT_WITHIN),
-    ] {
-        if std::env::var_os(variable).is_none() {
-            builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
-        }
-    }
-    builder
-}
-
-/// Bucket and prefix of an address.
-fn parse(url: &str) -> io::Result<(String, Path)> {
-    let expected = || wrong(&format!("found {url:?}, expected s3://BUCKET/PREFIX"));
-    let rest = url.strip_prefix("s3://").ok_or_else(expected)?;
+/// Service, bucket and prefix of an address.
+fn parse(url: &str) -> io::Result<(Service, &str, Path)> {
+    let expected = || {
+        wrong(&format!(
+            "found {url:?}, expected s3://BUCKET/PREFIX, az:// or gs://"
+        ))
+    };
+    let (service, rest) = Service::of(url).ok_or_else(expected)?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = Path::parse(prefix).map_err(|_| expected())?;
     match bucket.is_empty() || rest.contains("//") {
         true => Err(expected()),
-        false => Ok((bucket.to_owned(), prefix)),
+        false => Ok((service, bucket, prefix)),
     }
 }
 
@@ -146,13 +125,21 @@ mod tests {
 
     #[test]
     fn an_address_is_a_bucket_and_a_prefix() {
-        let parsed = |url| parse(url).map(|(bucket, prefix)| (bucket, prefix.to_string()));
-        let found = |bucket: &str, prefix: &str| (bucket.to_owned(), prefix.to_owned());
-        assert_eq!(parsed("s3://b").unwrap(), found("b", ""));
-        assert_eq!(parsed("s3://b/").unwrap(), found("b", ""));
-        assert_eq!(parsed("s3://b/a/c/").unwrap(), found("b", "a/c"));
-        for other in ["s3://", "s3:///a", "s3://b//a", "s3://b/a/../c", "gs://b"] {
-            assert!(parsed(other).is_err(), "{other}");
+        for (url, service, prefix) in [
+            ("s3://b", Service::S3, ""),
+            ("s3://b/", Service::S3, ""),
+            ("s3://b/a/c/", Service::S3, "a/c"),
+            ("az://b/a", Service::Azure, "a"),
+            ("gs://b/a", Service::Google, "a"),
+        ] {
+            let (found, bucket, root) = parse(url).unwrap();
+            assert_eq!(
+                (found, bucket, root.to_string()),
+                (service, "b", prefix.to_owned())
+            );
+        }
+        for other in ["s3://", "s3:///a", "s3://b//a", "s3://b/a/../c", "abfs://b"] {
+            assert!(parse(other).is_err(), "{other}");
         }
     }
 
