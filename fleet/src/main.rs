@@ -2,16 +2,16 @@
 //! `s3://` and the like, for `compact` and `store files`, and for `--format parquet`.
 //!
 //! `compact` makes tables of a store of objects, with `losses` as one of them. `options` reads the command line of
-//! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns, by `rings`; `output` writes the
-//! columns as Parquet or Arrow; `remote` keeps objects.
+//! what is written as columns, which is that of `ringmark`; `table` gathers rows in columns; `output` writes the
+//! columns as Parquet or Arrow, `columns` those of tables; `remote` keeps objects.
 #![forbid(unsafe_code)]
 
+mod columns;
 mod compact;
 mod options;
 mod output;
 mod parquet_properties;
 mod remote;
-mod rings;
 mod table;
 
 use std::ffi::OsString;

@@ -10,13 +10,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use ringmark_decoder::{ArgColumn, ArgKind, Row, Value, escape, value_text};
 
-use crate::rings::Rings;
-
 /// Rows that are gathered before they are written.
 pub(crate) const ROWS: usize = 16 << 10;
-
-/// The same, of rows that are sorted by their rings.
-const SORTED_ROWS: usize = 64 << 10;
 
 /// Columns in the making.
 pub(crate) struct Table {
@@ -43,19 +38,10 @@ pub(crate) struct Table {
     truncated: BooleanBuilder,
     args: Vec<ArgBuilder>,
     others: StringBuilder,
-    clock: Option<ClockColumns>,
     /// The session of the row before: its address and its id as text.
     of_session: (usize, String),
     /// Memory that is used again.
     json: Vec<u8>,
-}
-
-/// What is known of the clock behind the times: a database has no trace to ask.
-#[derive(Default)]
-struct ClockColumns {
-    zero_ns: Int64Builder,
-    error_ns: Int64Builder,
-    rings: Rings,
 }
 
 /// The column of an argument.
@@ -93,21 +79,9 @@ impl Table {
             lost_before: Int64Builder::new(),
             truncated: BooleanBuilder::new(),
             others: StringBuilder::new(),
-            clock: None,
             of_session: (0, String::new()),
             json: Vec::new(),
         }
-    }
-
-    /// With columns about the clock, before there are rows.
-    pub(crate) fn with_clock(mut self) -> Self {
-        let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
-        for (name, is_nullable) in [("zero_ns", false), ("clock_err_ns", true)] {
-            fields.push(Arc::new(Field::new(name, DataType::Int64, is_nullable)));
-        }
-        self.schema = Arc::new(Schema::new(fields));
-        self.clock = Some(ClockColumns::default());
-        self
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -116,11 +90,7 @@ impl Table {
 
     /// Whether there are as many rows as are written at once.
     pub(crate) const fn is_full(&self) -> bool {
-        // Rows that are sorted are smaller the more there are.
-        match self.clock {
-            Some(_) => self.rows >= SORTED_ROWS,
-            None => self.rows >= ROWS,
-        }
+        self.rows >= ROWS
     }
 
     /// Adds a row.
@@ -155,13 +125,6 @@ impl Table {
         self.depth.append_option(depth);
         self.lost_before.append_value(signed(row.lost_before));
         self.truncated.append_value(row.is_truncated);
-        if let Some(clock) = &mut self.clock {
-            let zero_ns = record.wall_ns().saturating_sub(record.t_ns);
-            clock.zero_ns.append_value(signed(zero_ns));
-            clock.rings.push((address, record.ring().0));
-            let error_ns = session.clock.error_ns(record.t_ns);
-            clock.error_ns.append_option(error_ns.map(signed));
-        }
         self.push_args(row);
     }
 
@@ -225,15 +188,18 @@ impl Table {
         ];
         columns.extend(self.args.iter_mut().map(ArgBuilder::finish));
         columns.push(Arc::new(self.others.finish()));
-        if let Some(clock) = &mut self.clock {
-            columns.push(Arc::new(clock.zero_ns.finish()));
-            columns.push(Arc::new(clock.error_ns.finish()));
-            let rings = std::mem::take(&mut clock.rings);
-            let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
-            return rings.sort(&batch);
-        }
         RecordBatch::try_new(self.schema.clone(), columns)
     }
+}
+
+/// The columns in tables of a store, with what is known of the clock behind the times: a database has no trace
+/// to ask.
+pub(crate) fn stored_schema() -> SchemaRef {
+    let mut fields = schema(&[]).fields().to_vec();
+    for (name, is_nullable) in [("zero_ns", false), ("clock_err_ns", true)] {
+        fields.push(Arc::new(Field::new(name, DataType::Int64, is_nullable)));
+    }
+    Arc::new(Schema::new(fields))
 }
 
 fn schema(args: &[ArgColumn]) -> Schema {

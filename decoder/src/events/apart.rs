@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ringmark_format::schema::Shape;
+
 use crate::events::cursor::Placing;
 use crate::events::merge::Events;
 use crate::trace_file::dump::Dump;
@@ -30,6 +32,17 @@ impl Dump {
             }
             Group::Rest(session) => Events::rest_of(session),
         })
+    }
+}
+
+impl Dump {
+    /// Whether no thread, call or span of a session has records in several slots.
+    pub(super) fn is_apart(&self, session: &Session) -> bool {
+        let of_process = |other: &&Session| other.process == session.process;
+        let mut types = session.schema.types().iter();
+        let has_parts = types.any(|ty| ty.occurs && ty.shape.is_some_and(Shape::is_part_of_span));
+        let is_alone = self.sessions.iter().filter(of_process).nth(1).is_none();
+        is_alone && !has_parts && !has_calls_over_threads(session)
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) type WithPlaces<'a> = (Placing, Option<SpanPlaces<'a>>);
 
 /// A slot on its way through the merge.
 pub(crate) struct Cursor<'a> {
-    session: &'a Session,
+    pub(super) session: &'a Session,
     records: SlotRecords<'a>,
     losses: LossesPassed,
     /// The record that comes next, unless a loss does.
@@ -46,6 +46,8 @@ pub(crate) struct Cursor<'a> {
     entered: EnteredSpans,
     placing: Placing,
     has_begun: bool,
+    /// Other slots wait until a page has ended.
+    pub(super) gives_whole_pages: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -71,7 +73,20 @@ impl<'a> Cursor<'a> {
             entered: EnteredSpans::default(),
             placing,
             has_begun: false,
+            gives_whole_pages: false,
         }
+    }
+
+    /// The page at hand.
+    #[inline]
+    pub(super) fn page(&self) -> usize {
+        self.records.begun()
+    }
+
+    /// Whether the item that was found comes before those of other slots, because it is in this page.
+    #[inline]
+    pub(super) fn goes_on_in(&self, page: usize) -> bool {
+        self.gives_whole_pages && self.page() == page
     }
 
     /// Whether the first item was found, or looked for.

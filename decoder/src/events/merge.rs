@@ -56,6 +56,16 @@ impl Dump {
         self.merged(Placing::Named)
     }
 
+    /// As [`Self::events_bare`], but faster: where no thread or span has records in several slots, a page is given
+    /// from its first item to its last before another slot goes on. Items of a slot are in the order of time.
+    pub(crate) fn events_by_pages(&self) -> Events<'_> {
+        let mut events = self.events_bare();
+        for cursor in &mut events.cursors {
+            cursor.gives_whole_pages = self.is_apart(cursor.session);
+        }
+        events
+    }
+
     /// The records of spans over threads, and the losses, as [`Self::events_bare`] has them.
     #[must_use]
     pub fn events_of_lives(&self) -> Events<'_> {
@@ -187,8 +197,9 @@ impl<'a> Events<'a> {
                     to(item);
                     given += 1;
                 }
+                let page = cursor.page();
                 match cursor.advance() {
-                    Some(time) if (time, number) <= limit => {
+                    Some(time) if (time, number) <= limit || cursor.goes_on_in(page) => {
                         if given == most {
                             self.running = Some((number, limit));
                             break;

@@ -134,7 +134,8 @@ impl Part {
     /// session that is over, and that have not ended, have a row without a duration. Then returns what the
     /// next part needs.
     ///
-    /// Rows come in the order of their ends, as [`Dump::each_row`] gives them, within a part. A loss is
+    /// Rows of a thread come in the order of their ends within a part, and those of several threads nearly so:
+    /// where no span or thread has records in several slots, page by page. A loss is
     /// counted before the next row of its thread, in whichever part that is.
     ///
     /// # Errors
@@ -156,7 +157,8 @@ impl Part {
                 to_lost(&LossRow::of(lost));
             }
         };
-        let end = dump.rows_and_losses(Chosen::default(), &mut lost, &mut to, lose)?;
+        let all = (Chosen::default(), dump.events_by_pages());
+        let end = dump.rows_and_losses(all, &mut lost, &mut to, lose)?;
         let mut end = PartEnd {
             rows: end.rows,
             unended: 0,

@@ -4,7 +4,7 @@ use ringmark_format::schema::{Kind, semantic};
 
 use crate::events::filter::Filter;
 use crate::rows::cell;
-use crate::rows::row::Row;
+use crate::rows::row::{Args, Row};
 use crate::show::json_args;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::field::Field;
@@ -103,6 +103,28 @@ pub fn value_text(
 }
 
 impl Row<'_, '_> {
+    /// Appends all arguments as one JSON object, if there are any: as [`Self::split_args`] does without columns.
+    pub fn json_args(&self, out: &mut Vec<u8>) {
+        let Args::Event(event) = &self.args else {
+            return self.split_args(&[], |_, _, _| false, out);
+        };
+        if !event.ty.known {
+            return self.split_args(&[], |_, _, _| false, out);
+        }
+        let (mut budget, from) = (event.payload.len(), out.len());
+        for (place, field) in event.ty.fields.iter().enumerate() {
+            if event.ty.shows(place) {
+                if out.len() == from {
+                    out.push(b'{');
+                }
+                json_args::of_field(field, &event.payload, &mut budget, out);
+            }
+        }
+        if out.len() > from {
+            out.push(b'}');
+        }
+    }
+
     /// Takes the arguments apart. `take` gets each that has a column: the place of the column, field and
     /// value, and how many bytes of text may still be written. It returns whether the value fits there. All others are appended to `others` as one JSON object, if there
     /// are any. If two arguments have one name, the second is among the others.
@@ -113,13 +135,17 @@ impl Row<'_, '_> {
         others: &mut Vec<u8>,
     ) {
         let (mut budget, from) = (self.payload_bytes(), others.len());
-        let mut taken = [false; COLUMNS_MAX];
+        // A bit for each column.
+        let mut taken = [0_u64; COLUMNS_MAX.div_ceil(64)];
+        let bit = |place: usize| (place / 64, 1 << (place % 64));
         self.args(|name, field, value| {
             let place = columns.iter().position(|column| column.name == name);
-            if let Some(place) = place.filter(|place| !taken[*place])
+            if let Some(place) = place
+                && let (word, bit) = bit(place)
+                && taken[word] & bit == 0
                 && take(place, (field, value), &mut budget)
             {
-                taken[place] = true;
+                taken[word] |= bit;
                 return;
             }
             if others.len() == from {

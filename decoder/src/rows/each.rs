@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::events::event::{Event, Lost, NearStart};
 use crate::events::filter::Filter;
 use crate::events::filter_times::When;
+use crate::events::merge::Events;
 use crate::events::span::Span;
 use crate::events::span_pairs::SpanPairs;
 use crate::rows::row::Row;
@@ -50,13 +51,13 @@ impl Dump {
         to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
     ) -> Result<RowsEnd, E> {
         let mut lost = LostSince::default();
-        self.rows_and_losses(chosen, &mut lost, to, |_| ())
+        self.rows_and_losses((chosen, self.events_bare()), &mut lost, to, |_| ())
     }
 
-    /// The same, with the losses. `lost`: those that are for the next row of their thread, before and after.
+    /// The same of these events, with the losses. `lost`: those that are for the next row of their thread, before and after.
     pub(crate) fn rows_and_losses<'d, E>(
         &'d self,
-        chosen: Chosen,
+        (chosen, mut events): (Chosen, Events<'d>),
         lost: &mut LostSince,
         to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
         to_lost: impl FnMut(&Lost<'d>),
@@ -72,7 +73,6 @@ impl Dump {
             lost: std::mem::take(lost),
             end: RowsEnd::default(),
         };
-        let mut events = self.events_bare();
         while events.each(PIECE, |item| picker.take(&item, &mut rows)) > 0 && rows.failed.is_none()
         {
         }

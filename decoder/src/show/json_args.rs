@@ -174,6 +174,25 @@ pub(super) fn write_span(span: &Span<'_>, exact: &mut Vec<u8>, out: &mut Vec<u8>
     });
 }
 
+/// Appends the argument that a field has in a payload, as [`pair`] does.
+#[inline]
+pub(crate) fn of_field(field: &Field, payload: &[u8], budget: &mut usize, out: &mut Vec<u8>) {
+    // Most are numbers: without a value that is made and copied, they take a third of the time.
+    let is_number = field.is_plain_number() && field.semantic != Some(semantic::ADDRESS);
+    let number = field
+        .plain_number(payload)
+        .filter(|number| is_number && *number <= EXACT_MAX);
+    let Some(number) = number else {
+        let value = field.value(payload);
+        return pair(&field.name, (Some(field), value), budget, out);
+    };
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    out.extend_from_slice(&field.key);
+    unsigned(number, out);
+}
+
 /// Appends one argument, `"name":value`, to an object that was begun with `{`. Integers have all their
 /// digits. `budget`: bytes of text that may still be written.
 pub(crate) fn pair(
@@ -182,15 +201,24 @@ pub(crate) fn pair(
     budget: &mut usize,
     out: &mut Vec<u8>,
 ) {
-    let (key, mut exact) = (key_of(name), Vec::new());
+    let of_name;
+    let is_named_so = |field: &&Field| std::ptr::eq(field.name.as_ptr(), name.as_ptr());
+    let key = match field.filter(is_named_so) {
+        Some(field) => &field.key,
+        None => {
+            of_name = key_of(name);
+            &of_name
+        }
+    };
+    let mut exact = Vec::new();
     let mut writer = ArgsWriter {
         out,
         exact: &mut exact,
         budget: *budget,
     };
-    writer.key(&key);
+    writer.key(key);
     let is_address = field.is_some_and(|field| field.semantic == Some(semantic::ADDRESS));
-    writer.value(&key, is_address, value);
+    writer.value(key, is_address, value);
     *budget = writer.budget;
 }
 

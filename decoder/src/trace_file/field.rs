@@ -5,6 +5,7 @@ use ringmark_format::schema::{FieldEntry, Kind, OPTIONAL, semantic};
 use zerocopy::FromBytes;
 
 use crate::trace_file::value::Value;
+use crate::words::escape;
 
 /// A field of an event type.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub struct Field {
     pub labels: Vec<(u64, Vec<u8>)>,
     /// Whether the producer replaced the value to keep it out of the trace.
     pub redacted: bool,
+    /// `"name":`, as JSON has it.
+    pub(crate) key: Vec<u8>,
 }
 
 impl Field {
@@ -54,6 +57,7 @@ impl Field {
             semantic: None,
             labels: Vec::new(),
             redacted: false,
+            key: Vec::new(),
         };
         Attributes::new(attributes).for_each(|a| field.take(&a));
         field.finish();
@@ -78,6 +82,8 @@ impl Field {
     }
 
     fn finish(&mut self) {
+        escape::json(&self.name, &mut self.key);
+        self.key.push(b':');
         if self.semantic == Some(semantic::ADDRESS) && self.base == 10 {
             self.base = 16;
         }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
 use ringmark_decoder::Row;
 
 use super::added_file::AddedFile;
 use super::losses::Losses;
 use super::objects::Objects;
-use crate::parquet_properties::properties;
-use crate::table::Table;
+use super::rows::Rows;
+use crate::table::stored_schema;
 
 /// Rows of a file, at most.
 const ROWS_MAX: u64 = 2 << 20;
+/// Bytes of a file from which on it gets no more rows.
+const BYTES_MAX: usize = 32 << 20;
 /// Files that are written at a time, at most.
 const OPEN_MAX: usize = 8;
 /// The tables. Losses come first: with them a batch is decided.
@@ -36,8 +37,7 @@ pub(crate) struct Files<'o> {
 
 /// A file in the making.
 struct Open {
-    table: Table,
-    writer: ArrowWriter<Vec<u8>>,
+    rows: Rows,
     file: AddedFile,
     /// Rows of all files when it got its last one.
     used: u64,
@@ -47,7 +47,7 @@ struct Open {
 pub(crate) fn schema(table: &str) -> SchemaRef {
     match table {
         "losses" => Losses::schema(),
-        _ => Table::new(Vec::new()).with_clock().schema(),
+        _ => stored_schema(),
     }
 }
 
@@ -81,7 +81,7 @@ impl<'o> Files<'o> {
         };
         open.used = self.rows;
         open.push(row)?;
-        if open.file.rows >= ROWS_MAX {
+        if open.file.rows >= ROWS_MAX || open.rows.bytes() >= BYTES_MAX {
             self.close(place)?;
         }
         Ok(())
@@ -134,27 +134,19 @@ impl<'o> Files<'o> {
 
 impl Open {
     fn new(hour: u64) -> anyhow::Result<Self> {
-        let table = Table::new(Vec::new()).with_clock();
-        let writer = ArrowWriter::try_new(Vec::new(), table.schema(), Some(properties()?))?;
         Ok(Self {
-            table,
-            writer,
+            rows: Rows::new()?,
             file: AddedFile::of_hour(hour),
             used: 0,
         })
     }
 
     fn push(&mut self, row: &Row<'_, '_>) -> anyhow::Result<()> {
-        self.table.push(row);
         self.file.count(row.start_ns);
-        if self.table.is_full() {
-            self.writer.write(&self.table.take()?)?;
-        }
-        Ok(())
+        self.rows.push(row)
     }
 
-    fn finish(mut self) -> anyhow::Result<(AddedFile, Vec<u8>)> {
-        self.writer.write(&self.table.take()?)?;
-        Ok((self.file, self.writer.into_inner()?))
+    fn finish(self) -> anyhow::Result<(AddedFile, Vec<u8>)> {
+        Ok((self.file, self.rows.finish()?))
     }
 }

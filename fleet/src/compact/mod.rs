@@ -2,7 +2,7 @@
 //! Delta log beside each table that says which files count.
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
-//! batch needs. [`files`] writes the rows by date and hour, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
+//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
 //! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`retention`] deletes what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do.
@@ -18,6 +18,7 @@ mod merge;
 mod objects;
 mod plan;
 mod retention;
+mod rows;
 mod time;
 
 use std::fs::File;
