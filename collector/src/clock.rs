@@ -1,9 +1,79 @@
-//! The collector's own clock.
+//! The collector's own clock, or in tests one that is set.
 
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 /// `CLOCK_REALTIME` in ns since 1970.
 pub(crate) fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Where time comes from.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Ticking {
+    /// The clock of the machine.
+    #[default]
+    Real,
+    /// A clock that is set.
+    Set(SetClock),
+}
+
+impl Ticking {
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::Real => Instant::now(),
+            Self::Set(clock) => clock.at(clock.now()),
+        }
+    }
+}
+
+/// A clock that shows what it was set to last.
+#[derive(Debug, Clone)]
+pub struct SetClock {
+    zero: Instant,
+    nanoseconds: Arc<AtomicU64>,
+}
+
+impl SetClock {
+    /// One that shows 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            zero: Instant::now(),
+            nanoseconds: Arc::default(),
+        }
+    }
+
+    /// What it shows.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        // One thread uses it; no other memory depends on it.
+        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
+    }
+
+    /// Sets it.
+    pub fn set(&self, now: Duration) {
+        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.store(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// The moment at which it shows this.
+    #[must_use]
+    pub fn at(&self, shown: Duration) -> Instant {
+        self.zero + shown
+    }
+
+    /// What it shows at a moment.
+    #[must_use]
+    pub fn shown_at(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.zero)
+    }
+}
+
+impl Default for SetClock {
+    fn default() -> Self {
+        Self::new()
+    }
 }

@@ -31,6 +31,8 @@ mod host_shares;
 mod hosts;
 mod incoming_block;
 mod listen;
+#[doc(hidden)]
+pub mod machines;
 mod messages;
 mod metrics;
 mod mutex;

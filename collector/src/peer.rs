@@ -12,8 +12,10 @@ mod acks;
 mod connection;
 mod durability;
 mod lane;
+mod lane_share;
 mod proof;
 mod sessions;
+pub(crate) mod stepped;
 mod terms;
 
 use std::net::IpAddr;

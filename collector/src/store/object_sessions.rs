@@ -25,6 +25,7 @@ use super::options::StoreOptions;
 use super::room::Room;
 use super::session::{SharedSession, StoredSession};
 use super::session_directories::service;
+use crate::clock::Ticking;
 use crate::figures::Figures;
 use crate::host_name::fits;
 use crate::notice::Notice;
@@ -90,6 +91,25 @@ impl Objects {
         figures: Arc<Figures>,
     ) -> Result<Self, StoreError> {
         let id = identity::take(&*objects, &options.root)?;
+        let root = options.root.clone();
+        let ids = (id, collector);
+        let made = Self::at_rest(objects, ids, options, of, figures, Ticking::Real);
+        let uploader = made.uploads.clone();
+        let named = thread::Builder::new().name("uploader".to_owned());
+        let started = named.spawn(move || uploader.run());
+        started.map_err(io_at("start a thread for", &root))?;
+        Ok(made)
+    }
+
+    /// Without a thread that puts segments.
+    pub(super) fn at_rest(
+        objects: Arc<dyn ObjectStore>,
+        (id, collector): (Uuid, Uuid),
+        options: StoreOptions,
+        of: &ObjectOptions,
+        figures: Arc<Figures>,
+        ticking: Ticking,
+    ) -> Self {
         let level = objects.level();
         let memory = of.memory_bytes.max(MEMORY_MIN);
         let lane = Lane::new(CloseAt {
@@ -97,7 +117,6 @@ impl Objects {
             age: of.flush,
             hurried: HURRIED,
         });
-        let root = options.root.clone();
         let context = Arc::new(StoreContext {
             id: collector.0,
             budget: Budget::new(options.session_bytes, figures.clone()),
@@ -113,19 +132,14 @@ impl Objects {
             notices: OnceLock::new(),
         });
         let credits = Arc::new(Credits::new(memory));
-        let uploads = Uploads::new(objects, collector, lane, credits, context.clone());
-        let uploads = Arc::new(uploads);
-        let uploader = uploads.clone();
-        let named = thread::Builder::new().name("uploader".to_owned());
-        let started = named.spawn(move || uploader.run());
-        started.map_err(io_at("start a thread for", &root))?;
-        Ok(Self {
+        let uploads = Uploads::new(objects, collector, lane, credits, context.clone(), ticking);
+        Self {
             id,
             level,
             flush: of.flush,
-            uploads,
+            uploads: Arc::new(uploads),
             context,
-        })
+        }
     }
 
     /// Sends notices there from now on.
@@ -151,6 +165,11 @@ impl Objects {
     /// The memory of all connections.
     pub(crate) fn credits(&self) -> &Arc<Credits> {
         self.uploads.credits()
+    }
+
+    /// What is to be put.
+    pub(super) const fn uploads(&self) -> &Arc<Uploads> {
+        &self.uploads
     }
 
     /// Follows what is durable.

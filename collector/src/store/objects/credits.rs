@@ -160,6 +160,11 @@ impl Credits {
         taken.kept + taken.held
     }
 
+    /// What is taken, in bytes.
+    pub(in crate::store) fn taken_in_all(&self) -> u64 {
+        lock(&self.taken).all()
+    }
+
     /// Follows whether some is free again.
     pub(crate) fn follow(&self) -> watch::Receiver<()> {
         self.freed.subscribe()
@@ -181,18 +186,25 @@ impl BlockRoom {
 
     /// Waits until there are `bytes` in all.
     pub(crate) async fn grow_to(&mut self, bytes: u64) {
-        let more = bytes.saturating_sub(self.bytes);
-        if more == 0 {
+        if bytes <= self.bytes {
             return;
         }
-        let mut freed = self.credits.follow();
-        let turn = self.credits.turn.lock().await;
-        while !self.credits.try_room(more, self.bytes) {
+        let credits = self.credits.clone();
+        let mut freed = credits.follow();
+        let turn = credits.turn.lock().await;
+        while !self.try_grow_to(bytes) {
             // Its sender is one of the credits.
             let _ = freed.changed().await;
         }
-        self.bytes += more;
         drop(turn);
+    }
+
+    /// Grows to `bytes` in all, if there are so many; returns whether it did.
+    pub(crate) fn try_grow_to(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let fits = more == 0 || self.credits.try_room(more, self.bytes);
+        self.bytes += if fits { more } else { 0 };
+        fits
     }
 }
 

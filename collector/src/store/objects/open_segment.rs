@@ -85,9 +85,9 @@ impl SchemaPiece {
 
 /// An object that is to be put.
 #[derive(Debug)]
-pub(super) struct Upload {
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+pub(in crate::store) struct Upload {
+    pub(in crate::store) name: String,
+    pub(in crate::store) bytes: Vec<u8>,
 }
 
 /// What a segment holds of a session. It goes into the object as one piece.

@@ -1,6 +1,7 @@
 //! The thread that puts segments, one after the other, until each is durable.
 
 use std::any::Any;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,18 +12,15 @@ use tokio::sync::watch;
 use super::credits::Credits;
 use super::lane::Lane;
 use super::object_store::ObjectStore;
-use super::open_segment::{OpenSegment, Owner, SchemaPiece, Upload};
-use crate::clock::now_ns;
+use super::open_segment::{Owner, SchemaPiece};
+use super::putting::{Putting, Then};
+use crate::clock::{Ticking, now_ns};
 use crate::figures::Figures;
 use crate::mutex::lock;
 use crate::notice::Notice;
 use crate::store::context::StoreContext;
 use crate::store::hours::hour_of;
 
-/// How long after a failed put the first next try is.
-const AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// The longest such wait.
-const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 /// How long the thread sleeps at most.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -37,6 +35,7 @@ pub(in crate::store) struct Uploads {
     durable: watch::Sender<Durable>,
     credits: Arc<Credits>,
     context: Arc<StoreContext>,
+    ticking: Ticking,
 }
 
 /// What is durable.
@@ -55,6 +54,7 @@ impl Uploads {
         lane: Lane,
         credits: Arc<Credits>,
         context: Arc<StoreContext>,
+        ticking: Ticking,
     ) -> Self {
         Self {
             objects,
@@ -64,6 +64,7 @@ impl Uploads {
             durable: watch::Sender::default(),
             credits,
             context,
+            ticking,
         }
     }
 
@@ -96,7 +97,7 @@ impl Uploads {
     fn change(&self, change: impl FnOnce(&mut Lane, Instant) -> (u64, u64)) -> u64 {
         let mut lane = lock(&self.lane);
         let before = lane.due();
-        let (number, grown) = change(&mut lane, Instant::now());
+        let (number, grown) = change(&mut lane, self.ticking.now());
         let is_due_changed = lane.due() != before;
         // Before the thread can put it.
         self.credits.hold(grown);
@@ -151,32 +152,33 @@ impl Uploads {
     }
 
     fn put_all(&self) {
-        while let Some(segment) = self.next() {
-            let (number, held) = (segment.number, segment.held());
-            let hour = hour_of(now_ns());
-            let objects = segment.objects(&hour, self.collector);
-            if !objects.iter().all(|object| self.put(object)) {
-                return;
+        while let Some(mut putting) = self.next() {
+            loop {
+                match self.put(&mut putting) {
+                    Then::Next => {}
+                    Then::Durable => break,
+                    Then::Again(after) => {
+                        let lane = lock(&self.lane);
+                        if lane.has_ended() {
+                            return;
+                        }
+                        drop(self.wake.wait_timeout(lane, after));
+                    }
+                }
             }
-            Figures::add(&self.context.figures.segments_total, 1);
-            // First the memory: who hears of the ACK may send more.
-            self.credits.put(held);
-            self.show_waiting();
-            self.durable
-                .send_modify(|durable| durable.segments = number + 1);
         }
     }
 
     /// Waits for the next segment; `None`: there will be none.
-    fn next(&self) -> Option<OpenSegment> {
+    fn next(&self) -> Option<Putting> {
         let mut lane = lock(&self.lane);
         loop {
-            let now = Instant::now();
+            let now = self.ticking.now();
             if lane.has_ended() {
                 return None;
             }
-            if let Some(segment) = lane.take(now) {
-                return Some(segment);
+            if let Some(putting) = self.take_from(&mut lane, now) {
+                return Some(putting);
             }
             let wait = lane
                 .due()
@@ -186,38 +188,64 @@ impl Uploads {
         }
     }
 
-    /// Puts an object, again and again until it is there. Returns false if the collector ends before.
-    fn put(&self, object: &Upload) -> bool {
-        let (mut wait, mut failed) = (AGAIN_AFTER, false);
-        loop {
-            let begun = Instant::now();
-            let put = self.objects.put(&object.name, &object.bytes);
-            Figures::add(&self.context.figures.syncs_total, 1);
-            Figures::add_time(&self.context.figures.sync_microseconds_total, begun);
-            match put {
-                Ok(()) if failed => {
-                    let text = format!("{}: it was put now", object.name);
-                    self.context.notice(Notice::info(text));
-                    return true;
-                }
-                Ok(()) => return true,
-                Err(error) if !failed => {
-                    let text = format!(
-                        "{}: put: {error}; streamers wait, nothing is refused",
-                        object.name
-                    );
-                    self.context.notice(Notice::error(text));
-                    failed = true;
-                }
-                Err(_) => {}
-            }
-            let lane = lock(&self.lane);
-            if lane.has_ended() {
-                return false;
-            }
-            drop(self.wake.wait_timeout(lane, wait));
-            wait = (wait * 2).min(AGAIN_AFTER_MAX);
+    fn take_from(&self, lane: &mut Lane, now: Instant) -> Option<Putting> {
+        let hour = hour_of(now_ns());
+        lane.take(now)
+            .map(|segment| Putting::new(segment, &hour, self.collector))
+    }
+
+    /// The next segment, if one is to be put now.
+    pub(in crate::store) fn take(&self) -> Option<Putting> {
+        self.take_from(&mut lock(&self.lane), self.ticking.now())
+    }
+
+    /// When the next segment is to be put; `None`: there is none.
+    pub(in crate::store) fn due(&self) -> Option<Instant> {
+        lock(&self.lane).due()
+    }
+
+    /// Puts an object once.
+    fn put(&self, putting: &mut Putting) -> Then {
+        let Some(object) = putting.object() else {
+            return Then::Durable;
+        };
+        let begun = Instant::now();
+        let put = self.objects.put(&object.name, &object.bytes);
+        Figures::add(&self.context.figures.syncs_total, 1);
+        Figures::add_time(&self.context.figures.sync_microseconds_total, begun);
+        self.take_answer(putting, &put)
+    }
+
+    /// Takes the answer to a put.
+    pub(in crate::store) fn take_answer(
+        &self,
+        putting: &mut Putting,
+        put: &io::Result<()>,
+    ) -> Then {
+        self.tell(putting, put);
+        let then = putting.take(put);
+        if then == Then::Durable {
+            Figures::add(&self.context.figures.segments_total, 1);
+            // First the memory: who hears of the ACK may send more.
+            self.credits.put(putting.held);
+            self.show_waiting();
+            self.durable
+                .send_modify(|durable| durable.segments = putting.number + 1);
         }
+        then
+    }
+
+    /// Tells the operator of the first failure to put an object, and of its end.
+    fn tell(&self, putting: &Putting, put: &io::Result<()>) {
+        let name = putting.object().map_or("", |object| &object.name);
+        let notice = match (put, putting.has_failed()) {
+            (Ok(()), true) => Notice::info(format!("{name}: it was put now")),
+            (Err(error), false) => Notice::error(format!(
+                "{name}: put: {error}; streamers wait, nothing is refused"
+            )),
+            _ => return,
+        };
+        self.context.notice(notice);
     }
 }
 

@@ -1,0 +1,7 @@
+//! The state machines of a collector of objects, which know neither threads, sockets nor clocks: for tests and
+//! models that drive them.
+
+pub use crate::clock::SetClock;
+pub use crate::peer::stepped::{SteppedConnection, Taken};
+pub use crate::store::objects::Then;
+pub use crate::store::stepped_objects::{Put, SteppedObjects};

@@ -1,0 +1,171 @@
+//! The objects of a collector without the thread that puts them: whoever drives it puts them.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringmark_format::Uuid;
+use ringmark_format::stream::ack_level;
+
+use super::error::StoreError;
+use super::object_sessions::{ObjectOptions, Objects};
+use super::objects::ObjectStore;
+use super::objects::credits::Credits;
+use super::objects::putting::{Putting, Then};
+use super::options::{Retention, StoreOptions, SyncMode};
+use super::session::SharedSession;
+use super::store_directory::DirectoryOptions;
+use crate::clock::{SetClock, Ticking};
+
+/// Memory for what is known of sessions, in bytes.
+const SESSION_BYTES: u64 = 64 << 20;
+
+/// An object that is to be put.
+#[derive(Debug, Clone, Copy)]
+pub struct Put<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// All of it.
+    pub bytes: &'a [u8],
+}
+
+/// The objects of one collector.
+#[derive(Debug)]
+pub struct SteppedObjects {
+    objects: Objects,
+    putting: Option<Putting>,
+    clock: SetClock,
+}
+
+impl SteppedObjects {
+    /// Those of a collector of this uuid, which begins now.
+    #[must_use]
+    pub fn new(collector: Uuid, segment_bytes: u64, of: &ObjectOptions, clock: &SetClock) -> Self {
+        let options = StoreOptions {
+            root: "memory".into(),
+            sync: SyncMode::Disk,
+            segment_bytes,
+            segment_age: Duration::ZERO,
+            retention: Retention::default(),
+            session_bytes: SESSION_BYTES,
+            directory: DirectoryOptions::default(),
+        };
+        let ids = (Uuid([1; 16]), collector);
+        let ticking = Ticking::Set(clock.clone());
+        let place = Arc::new(NoPlace);
+        let objects = Objects::at_rest(place, ids, options, of, Arc::default(), ticking);
+        Self {
+            objects,
+            putting: None,
+            clock: clock.clone(),
+        }
+    }
+
+    /// A session that a connection of a host announces.
+    ///
+    /// # Errors
+    /// As for a collector.
+    pub fn session(
+        &self,
+        uuid: Uuid,
+        host: &str,
+        content: &[u8],
+    ) -> Result<SharedSession, StoreError> {
+        self.objects.session(uuid, host, content)
+    }
+
+    /// The identity of the store.
+    #[must_use]
+    pub const fn id(&self) -> [u8; 16] {
+        self.objects.id()
+    }
+
+    /// Has what came so far put soon.
+    pub fn hurry(&self) {
+        self.objects.hurry();
+    }
+
+    /// When the next segment is to be put, if none is being put; `None`: there is none.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.objects.uploads().due()
+    }
+
+    /// The object that is to be put now.
+    pub fn put(&mut self) -> Option<Put<'_>> {
+        if self.putting.is_none() {
+            self.putting = self.objects.uploads().take();
+        }
+        let object = self.putting.as_ref()?.object()?;
+        Some(Put {
+            name: &object.name,
+            bytes: &object.bytes,
+        })
+    }
+
+    /// Takes the answer to the put of that object.
+    pub fn answer(&mut self, answer: &io::Result<()>) -> Option<Then> {
+        let putting = self.putting.as_mut()?;
+        let then = self.objects.uploads().take_answer(putting, answer);
+        if then == Then::Durable {
+            self.putting = None;
+        }
+        Some(then)
+    }
+
+    /// Number of segments that are durable, which are the first ones.
+    #[must_use]
+    pub fn durable(&self) -> u64 {
+        self.objects.durable().borrow().segments
+    }
+
+    /// Bytes that wait to be put, those of open pages included.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.objects.credits().waiting()
+    }
+
+    /// Memory that is taken, credit included.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.objects.credits().taken_in_all()
+    }
+
+    pub(crate) fn credits(&self) -> &Arc<Credits> {
+        self.objects.credits()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.at(self.clock.now())
+    }
+}
+
+/// Stands where a collector has the place of its objects: who drives it has that.
+#[derive(Debug)]
+struct NoPlace;
+
+impl ObjectStore for NoPlace {
+    fn put(&self, _name: &str, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn create(&self, _name: &str, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn list(&self, _prefix: &str) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn get(&self, _name: &str, _range: std::ops::Range<u64>) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn delete(&self, _name: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn level(&self) -> u32 {
+        ack_level::OBJECT
+    }
+}
