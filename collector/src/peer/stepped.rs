@@ -1,7 +1,7 @@
 //! A connection without a socket: what it may send, what is taken in, and what is acknowledged.
 
-use ringmark_format::block_at::Blocks;
 use ringmark_format::block::kind;
+use ringmark_format::block_at::Blocks;
 
 use super::acks::Acks;
 use super::lane_share::LaneShare;
@@ -72,7 +72,11 @@ impl SteppedConnection {
         let is_stored = found.header.kind != kind::SESSION;
         let preamble = lock(session).preamble_bytes();
         let most = if is_stored { bytes + preamble } else { 0 };
-        if self.room.as_mut().is_some_and(|room| !room.try_grow_to(most)) {
+        if self
+            .room
+            .as_mut()
+            .is_some_and(|room| !room.try_grow_to(most))
+        {
             return Ok(Taken::Waits);
         }
         if is_stored {
@@ -84,7 +88,9 @@ impl SteppedConnection {
         self.room = None;
         self.acks.receive(bytes);
         let segment = self.acks.take_segment();
-        segment.into_iter().for_each(|segment| self.share.touch(segment));
+        segment
+            .into_iter()
+            .for_each(|segment| self.share.touch(segment));
         self.share.receive(self.acks.received());
         Ok(Taken::Yes)
     }
@@ -102,7 +108,9 @@ impl SteppedConnection {
     }
 
     fn more_credit(&mut self, collector: &SteppedObjects) -> u64 {
-        let more = self.share.take_credit(self.acks.under_way(), collector.now());
+        let more = self
+            .share
+            .take_credit(self.acks.under_way(), collector.now());
         self.acks.add_credit(more)
     }
 

@@ -146,7 +146,8 @@ impl<'s> Reach<'s> {
         let absent = self.session.progress.absent(slot, pages);
         absent.parts.iter().all(|part| match part.why {
             Some(Why::Late) => false,
-            Some(Why::Missing) => self.settled.is_all,
+            // Of pages before the first that the host told of here, earlier inputs say more.
+            None | Some(Why::Missing) => self.settled.is_all,
             _ => true,
         })
     }

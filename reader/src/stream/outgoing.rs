@@ -99,27 +99,30 @@ impl Outgoing<'_> {
 }
 
 /// The blocks that a collector lacks.
-pub(super) struct MissingBlocks {
-    pub(super) blocks: Vec<u8>,
+#[derive(Debug)]
+pub struct MissingBlocks {
+    /// Whole blocks.
+    pub blocks: Vec<u8>,
     /// Number of pages in them.
-    pub(super) pages: u64,
+    pub pages: u64,
     /// Pages between them that are not in the spill.
-    pub(super) gaps: Vec<PageGap>,
+    pub gaps: Vec<PageGap>,
 }
 
 /// Pages of a slot that are not where they were to be.
-#[derive(Clone, Copy)]
-pub(super) struct PageGap {
-    pub(super) slot: u32,
+#[derive(Debug, Clone, Copy)]
+pub struct PageGap {
+    /// Its slot.
+    pub slot: u32,
     /// The first of them.
-    pub(super) from: u64,
+    pub from: u64,
     /// The page after the last.
-    pub(super) to: u64,
+    pub to: u64,
 }
 
 /// Where the schema of spilled pages comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SpilledSchema {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpilledSchema {
     /// From the spill: the ring file that had it is gone.
     Send,
     /// From the ring file.
@@ -128,7 +131,8 @@ pub(super) enum SpilledSchema {
 
 /// The blocks in a piece of a spill that are to be sent to a collector which has each slot's pages
 /// before `sent_to`. That moves over the pages returned.
-pub(super) fn missing_blocks(
+#[must_use]
+pub fn missing_blocks(
     piece: &[u8],
     sent_to: &mut BTreeMap<u32, u64>,
     schema: SpilledSchema,

@@ -1,0 +1,536 @@
+//! A host: a traced program, and the streamer's state machines that read its rings.
+
+use std::collections::VecDeque;
+
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::block_at::Blocks;
+use ringmark_format::codec::write;
+use ringmark_format::progress::ALL_SENT;
+use ringmark_reader::SlotPosition;
+use ringmark_reader::stream::machines::{
+    Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress, SpillPosition,
+    SpilledSchema, StoreSide, missing_blocks,
+};
+use ringmark_tests::random::Random;
+
+use super::common::{MONO_ZERO_NS, REAL_ZERO_NS};
+use super::program::Program;
+
+/// Bytes of pages in a batch.
+const BATCH_BYTES: u64 = 32 << 10;
+
+/// Pages that wait on disk.
+#[derive(Default)]
+pub(crate) struct Spill {
+    blocks: Vec<(SlotPosition, Vec<u8>)>,
+    read: usize,
+    freed: usize,
+    /// Most pages that wait.
+    pub(crate) most: usize,
+}
+
+impl Spill {
+    fn end_of(&self, slot: u32) -> u64 {
+        let waits = self.blocks[self.freed..].iter().map(|(at, _)| at);
+        let of = waits.filter(|at| at.slot == slot).map(|at| at.next_page);
+        of.max().unwrap_or(0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.freed == self.blocks.len()
+    }
+}
+
+/// How far the session has come on the present connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    New,
+    Announced,
+    Streaming,
+    Sent,
+}
+
+/// A connection as the streamer sees it.
+pub(crate) struct Connection {
+    pub(crate) number: u64,
+    pub(crate) collector: usize,
+    from: StoreSide,
+    sent: u64,
+    durable: u64,
+    credit: u64,
+    /// Blocks that wait for credit.
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: u64,
+    /// Blocks that go now.
+    out: Vec<Vec<u8>>,
+}
+
+pub(crate) struct Host {
+    pub(crate) program: Program,
+    progress: Vec<SlotProgress>,
+    pub(crate) ledger: Ledger,
+    in_flight: InFlight,
+    pub(crate) spill: Spill,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) stage: Stage,
+    schema_sent: u64,
+    rewound: bool,
+    /// What the file next to the ring file holds.
+    file: Vec<u8>,
+    /// Pages that were moved to disk.
+    pub(crate) spilled: u64,
+    /// No streamer runs.
+    pub(crate) is_down: bool,
+}
+
+impl Host {
+    pub(crate) fn new(program: Program, spill_pages: usize) -> Self {
+        let mut made = Self {
+            program,
+            progress: Vec::new(),
+            ledger: Ledger::default(),
+            in_flight: InFlight::default(),
+            spill: Spill {
+                most: spill_pages,
+                ..Spill::default()
+            },
+            connection: None,
+            stage: Stage::New,
+            schema_sent: 0,
+            rewound: false,
+            file: Vec::new(),
+            spilled: 0,
+            is_down: false,
+        };
+        made.progress = made.new_progress();
+        made
+    }
+
+    fn new_progress(&self) -> Vec<SlotProgress> {
+        let consumes = !self.program.overwrites;
+        let rings = self.program.rings.iter();
+        rings
+            .map(|ring| {
+                let mut progress = SlotProgress::new(consumes.then_some(ring.consumed));
+                progress.note_holes();
+                progress
+            })
+            .collect()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("host-{}", self.program.session.0[0])
+    }
+
+    /// Connected: WELCOME came.
+    pub(crate) fn connected(
+        &mut self,
+        number: u64,
+        collector: usize,
+        store: [u8; 16],
+        credit: u64,
+    ) {
+        self.connection = Some(Connection {
+            number,
+            collector,
+            from: StoreSide {
+                store,
+                knows_memory: true,
+            },
+            sent: 0,
+            durable: 0,
+            credit,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            out: Vec::new(),
+        });
+        self.stage = Stage::New;
+    }
+
+    /// RESUME came.
+    pub(crate) fn resume(&mut self, said: &Resumed) {
+        let Some(connection) = self.connection.as_ref() else {
+            return;
+        };
+        let (rings, spill) = (&self.program.rings, &self.spill);
+        let produced = |slot: u32| {
+            let ring = rings.get(slot as usize);
+            let produced = ring.map_or(0, |ring| ring.produced());
+            produced.max(spill.end_of(slot))
+        };
+        let start = self.ledger.resume(connection.from, said, produced);
+        for (at, _) in &spill.blocks[spill.freed..] {
+            self.ledger
+                .sent_to
+                .entry(at.slot)
+                .or_insert(at.next_page - 1);
+        }
+        self.schema_sent = start.schema_bytes;
+        for at in &start.slots {
+            self.progress[at.slot as usize].skip_to(at.next_page);
+            self.written(*at);
+        }
+        if !self.program.overwrites && self.spill.is_empty() {
+            let taken = self.taken();
+            self.ledger.delivered.begin_at(&taken);
+        }
+        self.stage = Stage::Streaming;
+    }
+
+    /// The pages before this one are somewhere for good.
+    fn written(&mut self, at: SlotPosition) {
+        let (progress, ring) = (
+            &mut self.progress[at.slot as usize],
+            &mut self.program.rings[at.slot as usize],
+        );
+        let _ = progress.write_to(at.next_page);
+        if !self.program.overwrites {
+            ring.consumed = ring.consumed.max(progress.written);
+        }
+    }
+
+    fn taken(&self) -> Vec<SlotPosition> {
+        let position = |(slot, progress): (usize, &SlotProgress)| SlotPosition {
+            slot: slot as u32,
+            next_page: progress.next,
+        };
+        self.progress.iter().enumerate().map(position).collect()
+    }
+
+    /// Takes the next step; returns the blocks that go over the connection.
+    pub(crate) fn step(&mut self, now_ns: u64, random: &mut Random) -> Vec<Vec<u8>> {
+        self.spill_if_due();
+        match (self.connection.is_some(), self.stage) {
+            (true, Stage::New) => {
+                let mut block = Vec::new();
+                let written =
+                    write::session(&mut block, self.program.session, &self.program.content());
+                written.expect("SESSION");
+                self.send(block);
+                self.stage = Stage::Announced;
+            }
+            (true, Stage::Streaming) => self.stream(now_ns, random),
+            _ => {}
+        }
+        let connection = self.connection.as_mut();
+        connection.map_or(Vec::new(), |connection| std::mem::take(&mut connection.out))
+    }
+
+    fn stream(&mut self, now_ns: u64, random: &mut Random) {
+        if self.ledger.is_to_tell() {
+            self.tell(0, now_ns);
+        }
+        if !self.send_spilled() {
+            return;
+        }
+        if std::mem::take(&mut self.rewound) {
+            for (slot, page) in &self.ledger.sent_to {
+                self.progress[*slot as usize].skip_to(*page);
+            }
+        }
+        let is_done = self.send_pages(now_ns, random);
+        if is_done && self.program.has_ended {
+            self.end(now_ns);
+        } else if is_done && random.below(6) == 0 {
+            self.send_open();
+        }
+    }
+
+    /// Sends what waits on disk; returns whether all is sent.
+    fn send_spilled(&mut self) -> bool {
+        while self.spill.read < self.spill.blocks.len() {
+            if !self.has_room() {
+                return false;
+            }
+            let until = (self.spill.read + 4).min(self.spill.blocks.len());
+            let piece = self.spill.blocks[self.spill.read..until].iter();
+            let piece: Vec<u8> = piece.flat_map(|(_, block)| block.iter().copied()).collect();
+            self.spill.read = until;
+            let missing = missing_blocks(&piece, &mut self.ledger.sent_to, SpilledSchema::LeaveOut);
+            assert!(missing.gaps.is_empty(), "{:?}", missing.gaps);
+            self.send_schema();
+            self.send_all(&missing.blocks);
+            let to = SpillPosition {
+                part: 0,
+                byte: until as u64,
+            };
+            let sent = self.ledger.sent_to.iter();
+            let sent = sent.map(|(&slot, &next_page)| SlotPosition { slot, next_page });
+            let sent = sent.collect();
+            self.note_sent(Release::spilled(to, sent));
+        }
+        true
+    }
+
+    /// Sends sealed pages, as far as there is credit; returns whether none is left.
+    fn send_pages(&mut self, now_ns: u64, random: &mut Random) -> bool {
+        while self.has_room() {
+            let mut batch = Vec::new();
+            let mut is_done = true;
+            for slot in 0..self.progress.len() {
+                is_done &= self.fill(slot, &mut batch, random);
+            }
+            self.note_holes();
+            if self.ledger.is_to_tell() {
+                self.tell(0, now_ns);
+            }
+            if !batch.is_empty() {
+                self.send_schema();
+                self.send_all(&batch);
+                let release = Release::pages(self.taken(), self.schema_sent);
+                self.ledger.sent(&release);
+                self.note_sent(release);
+            }
+            if is_done {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes sealed pages of a slot; returns whether none is left.
+    fn fill(&mut self, slot: usize, batch: &mut Vec<u8>, random: &mut Random) -> bool {
+        let (ring, progress) = (&self.program.rings[slot], &mut self.progress[slot]);
+        let room = self.connection.as_ref().map_or(0, Connection::room);
+        progress.bound(ring.produced(), ring.capacity);
+        while progress.next < ring.produced() {
+            let page = progress.next;
+            if page < ring.oldest(self.program.overwrites)
+                || self.program.overwrites && random.below(60) == 0
+            {
+                // The program has overwritten it meanwhile.
+                progress.skip();
+                continue;
+            }
+            let block = ring.sealed(page);
+            if (batch.len() + block.len()) as u64 > BATCH_BYTES.min(room) {
+                return false;
+            }
+            progress.took(ring.first_event(page), ring.first_event(page + 1));
+            progress.next += 1;
+            batch.extend_from_slice(block);
+        }
+        true
+    }
+
+    fn send_open(&mut self) {
+        for slot in 0..self.program.rings.len() {
+            if let Some(block) = self.program.rings[slot].open() {
+                self.send_schema();
+                self.send(block);
+            }
+        }
+    }
+
+    /// The last words: open pages, PROGRESS, counters.
+    fn end(&mut self, now_ns: u64) {
+        self.send_open();
+        self.tell(ALL_SENT, now_ns);
+        let mut block = Vec::new();
+        write::counters(
+            &mut block,
+            self.program.session,
+            &self.program.counters(true),
+        )
+        .expect("COUNTERS");
+        self.send(block);
+        let taken = Release::pages(self.taken(), self.schema_sent);
+        self.note_sent(taken);
+        self.stage = Stage::Sent;
+    }
+
+    fn tell(&mut self, flags: u32, now_ns: u64) {
+        let now = Moment {
+            real_ns: REAL_ZERO_NS + now_ns,
+            mono_ns: MONO_ZERO_NS + now_ns,
+        };
+        let (blocks, release) = self.ledger.tell(self.program.session, flags, now);
+        self.send_all(&blocks);
+        self.note_sent(release);
+    }
+
+    fn send_schema(&mut self) {
+        let schema = Program::schema();
+        let at = self.schema_sent as usize;
+        if at < schema.len() {
+            let mut block = Vec::new();
+            write::schema(
+                &mut block,
+                self.program.session,
+                self.schema_sent,
+                &schema[at..],
+            )
+            .expect("SCHEMA");
+            self.send(block);
+            self.schema_sent = schema.len() as u64;
+        }
+    }
+
+    fn send_all(&mut self, blocks: &[u8]) {
+        let blocks: Vec<_> = Blocks::new(blocks)
+            .map(|block| block.bytes.to_vec())
+            .collect();
+        blocks.into_iter().for_each(|block| self.send(block));
+    }
+
+    /// Sends a block, or keeps it until there is credit for it.
+    fn send(&mut self, block: Vec<u8>) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        connection.sent += block.len() as u64;
+        if connection.sent <= connection.credit {
+            connection.out.push(block);
+        } else {
+            connection.waiting_bytes += block.len() as u64;
+            connection.waiting.push_back(block);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| {
+            connection.room() >= 64 << 10
+                || connection.room() > 0 && connection.sent == connection.durable
+        })
+    }
+
+    fn note_sent(&mut self, release: Release) {
+        if let Some(connection) = &self.connection {
+            self.in_flight
+                .push(connection.sent, self.program.session, release);
+        }
+    }
+
+    fn note_holes(&mut self) {
+        for (slot, progress) in self.progress.iter_mut().enumerate() {
+            let holes = progress.take_holes().into_iter();
+            self.ledger.gone.add(holes.map(|hole| (slot as u32, hole)));
+        }
+    }
+
+    /// ACK came. Returns the blocks that may go now.
+    pub(crate) fn acknowledged(&mut self, durable: u64, credit: u64) -> Vec<Vec<u8>> {
+        let Some(connection) = &mut self.connection else {
+            return Vec::new();
+        };
+        assert!(
+            durable <= connection.sent - connection.waiting_bytes,
+            "an ACK of what was not sent"
+        );
+        (connection.durable, connection.credit) = (durable, credit.max(connection.credit));
+        while let Some(block) = connection.waiting.front() {
+            let end = connection.sent - connection.waiting_bytes + block.len() as u64;
+            if end > connection.credit {
+                break;
+            }
+            connection.waiting_bytes -= block.len() as u64;
+            connection.out.extend(connection.waiting.pop_front());
+        }
+        let (out, store) = (std::mem::take(&mut connection.out), connection.from.store);
+        while let Some(batch) = self.in_flight.next_durable(durable) {
+            self.ledger.release(&batch.release, store);
+            for at in &batch.release.pages {
+                self.written(*at);
+            }
+            if let Some(to) = batch.release.spilled_to {
+                self.spill.freed = self.spill.freed.max(to.byte as usize);
+            }
+        }
+        out
+    }
+
+    /// Moves sealed pages to disk while the collector is away or slow.
+    fn spill_if_due(&mut self) {
+        if self.spill.most == 0 || self.program.overwrites || self.stage == Stage::Sent {
+            return;
+        }
+        let is_away = self.connection.is_none();
+        let is_full = |(ring, progress): (&super::program::Ring, &SlotProgress)| {
+            let waits = ring.produced() - progress.written;
+            waits > 0 && (is_away || waits * 2 >= ring.capacity)
+        };
+        if self.program.rings.iter().zip(&self.progress).any(is_full) {
+            self.move_pages();
+        }
+    }
+
+    fn move_pages(&mut self) {
+        self.rewound = true;
+        for slot in 0..self.progress.len() {
+            self.progress[slot].rewind();
+            while self.progress[slot].next < self.program.rings[slot].produced() {
+                if self.spill.blocks.len() - self.spill.freed >= self.spill.most {
+                    return;
+                }
+                let (ring, progress) = (&mut self.program.rings[slot], &mut self.progress[slot]);
+                let page = progress.next;
+                progress.took(ring.first_event(page), ring.first_event(page + 1));
+                progress.next += 1;
+                let at = SlotPosition {
+                    slot: slot as u32,
+                    next_page: page + 1,
+                };
+                self.spill.blocks.push((at, ring.sealed(page).to_vec()));
+                self.spilled += 1;
+                let _ = progress.write_all();
+                ring.consumed = progress.written;
+            }
+        }
+    }
+
+    /// The connection is lost.
+    pub(crate) fn hang_up(&mut self) {
+        self.connection = None;
+        self.stage = Stage::New;
+        self.note_holes();
+        self.in_flight = InFlight::default();
+        self.ledger.begin_again();
+        self.spill.read = self.spill.freed;
+        self.progress.iter_mut().for_each(SlotProgress::rewind);
+        self.rewound = false;
+    }
+
+    /// Keeps what was acknowledged on disk.
+    pub(crate) fn keep(&mut self) {
+        self.file = self
+            .ledger
+            .delivered
+            .block(self.program.session, &Default::default());
+    }
+
+    /// The streamer is killed, and another one begins: what was found gone is found again.
+    pub(crate) fn restart(&mut self) {
+        self.hang_up();
+        self.is_down = false;
+        self.ledger = Ledger::default();
+        if self.program.overwrites {
+            let kept = Delivered::read(&self.file, self.program.session);
+            self.ledger = Ledger::new(kept.unwrap_or_default());
+        }
+        self.progress = self.new_progress();
+    }
+
+    /// Whether all was acknowledged that it ever had.
+    pub(crate) fn is_done(&self) -> bool {
+        self.stage == Stage::Sent && !self.in_flight.has(self.program.session)
+    }
+
+    /// What waits on disk.
+    pub(crate) fn waits_on_disk(&self) -> usize {
+        self.spill.blocks.len() - self.spill.freed
+    }
+}
+
+impl Connection {
+    fn room(&self) -> u64 {
+        self.credit.saturating_sub(self.sent)
+    }
+}
+
+/// The last blocks that a session has: COUNTERS with FINAL.
+pub(crate) fn is_final(block: &[u8]) -> bool {
+    let counters = Blocks::new(block).next();
+    counters.is_some_and(|block| {
+        block.header.kind == kind::COUNTERS && block.bytes[BlockHeader::BYTES + 28] & 1 != 0
+    })
+}
