@@ -7,25 +7,31 @@
 
 #[path = "virtual_fleet/collector.rs"]
 mod collector;
-#[allow(dead_code, unreachable_pub)]
 #[path = "../../decoder/tests/common/mod.rs"]
 mod common;
 #[path = "virtual_fleet/early.rs"]
 mod early;
 #[path = "virtual_fleet/host.rs"]
 mod host;
+#[path = "virtual_fleet/host_sending.rs"]
+mod host_sending;
 #[path = "virtual_fleet/program.rs"]
 mod program;
 #[path = "virtual_fleet/tables.rs"]
 mod tables;
+#[path = "virtual_fleet/troubles.rs"]
+mod troubles;
 #[path = "virtual_fleet/world.rs"]
 mod world;
+#[path = "virtual_fleet/world_troubles.rs"]
+mod world_troubles;
 
 use std::collections::BTreeSet;
 
 use ringmark_decoder::Why;
 use tables::number;
-use world::{Troubles, World};
+use troubles::Troubles;
+use world::World;
 
 /// A fault that is planted, to see that the schedules find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +39,7 @@ enum Planted {
     Nothing,
     /// A collector acknowledges what is not put.
     AckBeforePut,
-    /// Of copies of a page that grows the first one counts.
+    /// The first copy of a page that grows counts.
     DropEqual,
     /// All files count, and not those that the log names.
     Glob,
@@ -120,7 +126,7 @@ fn check_tables(world: &World, scanned: &[String], planted: Planted) -> Result<u
     if let Some(row) = unique.difference(&scanned).next() {
         return Err(format!("tables alone have {row}"));
     }
-    let said = tables::said(&world.objects);
+    let said = tables::told(&world.objects);
     let is_told_gone = |number: u64| {
         world.hosts.iter().any(|host| {
             let rings = host.program.rings.iter().enumerate();
@@ -146,7 +152,7 @@ fn check_tables(world: &World, scanned: &[String], planted: Planted) -> Result<u
     Ok(too_late)
 }
 
-/// The first schedule that finds a planted fault, among so many.
+/// The first schedule that finds a planted fault, among this number of them.
 fn first_found(planted: Planted, seeds: u64) -> Option<(u64, String)> {
     (0..seeds).find_map(|seed| run(seed, planted).err().map(|why| (seed, why)))
 }

@@ -99,7 +99,7 @@ impl LaneShare {
         }
     }
 
-    /// The received position up to which all is durable when so many segments are, if that has moved.
+    /// The received position up to which all is durable when this number of segments is, if that has moved.
     pub(crate) fn take_durable(&mut self, segments: u64) -> Option<u64> {
         let mut reached = None;
         while let Some(mark) = self.marks.front().filter(|mark| mark.segments <= segments) {

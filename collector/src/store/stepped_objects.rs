@@ -1,4 +1,4 @@
-//! The objects of a collector without the thread that puts them: whoever drives it puts them.
+//! The objects of a collector without the thread that puts them: its caller does.
 
 use std::io;
 use std::sync::Arc;

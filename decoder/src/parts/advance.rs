@@ -146,7 +146,7 @@ impl<'s> Reach<'s> {
         let absent = self.session.progress.absent(slot, pages);
         absent.parts.iter().all(|part| match part.why {
             Some(Why::Late) => false,
-            // Of pages before the first that the host told of here, earlier inputs say more.
+            // What came over earlier connections may be in an input that was left out.
             None | Some(Why::Missing) => self.settled.is_all,
             _ => true,
         })

@@ -19,6 +19,9 @@ use super::Planted;
 
 pub(crate) type Objects = BTreeMap<String, Vec<u8>>;
 
+/// The last page of each slot in a segment: host, session, slot.
+type LastPages = BTreeMap<(Vec<u8>, Uuid, u32), u64>;
+
 /// A table of rows with its log.
 #[derive(Default)]
 pub(crate) struct Tables {
@@ -80,18 +83,7 @@ impl Tables {
             met.insert((*name).clone(), builder.take_met());
         }
         let part = Part::new(builder.finish(), before.covered, settled);
-        let (mut rows, mut unended) = (Vec::new(), 0);
-        let done = part.each_row(
-            |row| {
-                let is_open = row.dur_ns.is_none() && !row.is_truncated && row.depth.is_some();
-                unended += u64::from(is_open);
-                rows.push(line(row));
-                Ok::<(), ()>(())
-            },
-            |_| (),
-        );
-        let (end, covered) = done.expect("rows");
-        rows.truncate(rows.len() - end.unended as usize);
+        let (rows, covered) = rows_of(part);
         let mut done = before.done;
         done.extend(whole(&met, &covered));
         let file = self.next_file;
@@ -129,11 +121,23 @@ impl Tables {
     }
 }
 
+/// The rows of a part, but for those without an end, and what is covered then.
+fn rows_of(part: Part) -> (Vec<String>, Vec<CoveredSession>) {
+    let mut rows = Vec::new();
+    let done = part.each_row(
+        |row| {
+            rows.push(line(row));
+            Ok::<(), ()>(())
+        },
+        |_| (),
+    );
+    let (end, covered) = done.expect("rows");
+    rows.truncate(rows.len() - end.unended as usize);
+    (rows, covered)
+}
+
 /// The segments whose pages are all covered.
-fn whole(
-    met: &BTreeMap<String, BTreeMap<(Vec<u8>, Uuid, u32), u64>>,
-    covered: &[CoveredSession],
-) -> BTreeSet<String> {
+fn whole(met: &BTreeMap<String, LastPages>, covered: &[CoveredSession]) -> BTreeSet<String> {
     let is_covered = |((host, session, slot), page): (&(Vec<u8>, Uuid, u32), &u64)| {
         let known = covered
             .iter()
@@ -244,8 +248,8 @@ fn line(row: &Row<'_, '_>) -> String {
     }
 }
 
-/// What the hosts said of their sessions.
-pub(crate) fn said(objects: &Objects) -> BTreeMap<[u8; 16], HostProgress> {
+/// What the hosts told about their sessions.
+pub(crate) fn told(objects: &Objects) -> BTreeMap<[u8; 16], HostProgress> {
     let mut said: BTreeMap<_, HostProgress> = BTreeMap::new();
     let raw = objects.iter().filter(|(name, _)| is_raw(name));
     for block in raw.flat_map(|(_, bytes)| Blocks::new(bytes)) {

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::io;
 use std::time::Duration;
 
 use ringmark_collector::machines::SetClock;
@@ -16,14 +15,15 @@ use super::collector::{Collector, Said};
 use super::host::{Host, is_final};
 use super::program::Program;
 use super::tables::{Batch, Objects, Tables};
+use super::troubles::Troubles;
 
-const SECOND: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000;
 /// Virtual time after which nothing goes wrong any more, and that in which all must then come to an end.
 const END: u64 = 60 * SECOND;
 const LONG_END: u64 = 5 * 3600 * SECOND;
 
 /// Something that happens.
-enum Event {
+pub(crate) enum Event {
     Write(usize),
     Step(usize),
     Connect(usize),
@@ -60,82 +60,17 @@ enum Event {
     Commit(Box<Batch>),
 }
 
-/// What went wrong, and how often.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Troubles {
-    pub(crate) kills: u64,
-    /// Kills of collectors with bytes that were not acknowledged.
-    pub(crate) kills_under_way: u64,
-    pub(crate) cuts: u64,
-    pub(crate) restarts: u64,
-    pub(crate) hours_away: u64,
-    pub(crate) puts: u64,
-    pub(crate) failed_before: u64,
-    pub(crate) failed_after: u64,
-    pub(crate) landed_late: u64,
-    pub(crate) stalls: u64,
-    pub(crate) refused_all: u64,
-    pub(crate) spilled: u64,
-    pub(crate) in_vain: u64,
-}
-
-impl Troubles {
-    /// All together.
-    pub(crate) fn add(&mut self, of: &Self) {
-        let other = of.each();
-        for (mine, (_, theirs)) in self.each_mut().into_iter().zip(other) {
-            *mine += theirs;
-        }
-    }
-
-    pub(crate) fn each(&self) -> [(&'static str, u64); 13] {
-        [
-            ("kills", self.kills),
-            ("kills with pages under way", self.kills_under_way),
-            ("cuts", self.cuts),
-            ("streamers restarted", self.restarts),
-            ("hosts an hour away", self.hours_away),
-            ("puts", self.puts),
-            ("puts failed before", self.failed_before),
-            ("puts failed after success", self.failed_after),
-            ("puts landed late", self.landed_late),
-            ("puts stalled", self.stalls),
-            ("store away", self.refused_all),
-            ("pages spilled", self.spilled),
-            ("batches in vain", self.in_vain),
-        ]
-    }
-
-    fn each_mut(&mut self) -> [&mut u64; 13] {
-        [
-            &mut self.kills,
-            &mut self.kills_under_way,
-            &mut self.cuts,
-            &mut self.restarts,
-            &mut self.hours_away,
-            &mut self.puts,
-            &mut self.failed_before,
-            &mut self.failed_after,
-            &mut self.landed_late,
-            &mut self.stalls,
-            &mut self.refused_all,
-            &mut self.spilled,
-            &mut self.in_vain,
-        ]
-    }
-}
-
 pub(crate) struct World {
     pub(crate) random: Random,
-    planted: Planted,
-    clock: SetClock,
-    now: u64,
+    pub(crate) planted: Planted,
+    pub(crate) clock: SetClock,
+    pub(crate) now: u64,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     happens: BTreeMap<u64, Event>,
     next_event: u64,
     pub(crate) hosts: Vec<Host>,
     /// `None`: it was killed, and does not run yet.
-    collectors: Vec<Option<Collector>>,
+    pub(crate) collectors: Vec<Option<Collector>>,
     lives: u64,
     connections: u64,
     /// When the last message of a connection arrives, each way.
@@ -143,7 +78,7 @@ pub(crate) struct World {
     options: ObjectOptions,
     pub(crate) objects: Objects,
     pub(crate) tables: Tables,
-    away_until: u64,
+    pub(crate) away_until: u64,
     pub(crate) troubles: Troubles,
 }
 
@@ -195,23 +130,23 @@ impl World {
         made
     }
 
-    fn after(&mut self, time: u64, event: Event) {
+    pub(crate) fn after(&mut self, time: u64, event: Event) {
         self.events
             .push(Reverse((self.now + time, self.next_event)));
         self.happens.insert(self.next_event, event);
         self.next_event += 1;
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.random.below(end)
     }
 
     /// A time between these, in microseconds.
-    fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.random.below(most - least)
     }
 
-    fn is_troubled(&self) -> bool {
+    pub(crate) fn is_troubled(&self) -> bool {
         self.now < END
     }
 
@@ -263,13 +198,13 @@ impl World {
                 connection,
                 block,
             } => {
-                self.to_collector((at, life), connection, block);
+                self.collector_hears((at, life), connection, block);
             }
             Event::ToHost {
                 host,
                 connection,
                 said,
-            } => self.to_host(host, connection, said),
+            } => self.host_hears(host, connection, said),
             Event::Settle(at) => {
                 self.settle(at);
                 let slow = if self.is_troubled() { 1 } else { 10 };
@@ -372,7 +307,7 @@ impl World {
         self.hosts[host].connected(number, at, store, credit);
     }
 
-    fn to_collector(&mut self, (at, life): (usize, u64), connection: u64, block: Vec<u8>) {
+    fn collector_hears(&mut self, (at, life): (usize, u64), connection: u64, block: Vec<u8>) {
         let Some(collector) = self.collectors[at].as_mut().filter(|c| c.life == life) else {
             return;
         };
@@ -390,7 +325,7 @@ impl World {
     }
 
     /// A collector takes in what came, says what there is to say, and puts what is due.
-    fn settle(&mut self, at: usize) {
+    pub(crate) fn settle(&mut self, at: usize) {
         let Some(collector) = &mut self.collectors[at] else {
             return;
         };
@@ -417,7 +352,7 @@ impl World {
         }
     }
 
-    fn to_host(&mut self, host: usize, connection: u64, said: Said) {
+    fn host_hears(&mut self, host: usize, connection: u64, said: Said) {
         let of = self.hosts[host].connection.as_ref();
         if of.is_none_or(|of| of.number != connection) {
             return;
@@ -436,160 +371,12 @@ impl World {
         self.send(host, blocks);
     }
 
-    /// The next object is put, if none is. What becomes of it is drawn.
-    fn put(&mut self, at: usize, life: u64) {
-        let Some(collector) = self.collectors[at].as_mut().filter(|c| c.life == life) else {
-            return;
-        };
-        if collector.is_putting {
-            return;
-        }
-        let Some((name, bytes)) = collector.put() else {
-            return;
-        };
-        self.begin_put((at, life), name, bytes);
-    }
-
-    fn begin_put(&mut self, (at, life): (usize, u64), name: String, bytes: Vec<u8>) {
-        self.troubles.puts += 1;
-        let takes = self.between(5_000, 300_000);
-        let drawn = if self.is_troubled() {
-            self.below(20)
-        } else {
-            99
-        };
-        let answer = |is_ok| Event::Answer { at, life, is_ok };
-        if self.now < self.away_until {
-            self.troubles.refused_all += 1;
-            return self.after(takes, answer(false));
-        }
-        match drawn {
-            0 => {
-                self.troubles.failed_before += 1;
-                self.after(takes, answer(false));
-            }
-            1 | 2 => {
-                self.troubles.failed_after += 1;
-                self.after(takes / 2, Event::Land(name, bytes));
-                self.after(takes, answer(false));
-            }
-            3 => {
-                // A reader, and a HEAD, find nothing; much later it is there all the same.
-                self.troubles.landed_late += 1;
-                let late = self.between(SECOND, 40 * SECOND);
-                self.after(late, Event::Land(name, bytes));
-                self.after(takes, answer(false));
-            }
-            4 => {
-                self.troubles.stalls += 1;
-                let stalls = self.between(SECOND, 30 * SECOND);
-                self.after(stalls, Event::Land(name, bytes));
-                self.after(stalls + takes, answer(true));
-            }
-            _ => {
-                self.after(takes / 2, Event::Land(name, bytes));
-                self.after(takes, answer(true));
-            }
-        }
-    }
-
-    fn answer(&mut self, at: usize, life: u64, is_ok: bool) {
-        let Some(collector) = self.collectors[at].as_mut().filter(|c| c.life == life) else {
-            return;
-        };
-        let answer = match is_ok {
-            true => Ok(()),
-            false => Err(io::Error::other("503")),
-        };
-        if let Some(after) = collector.answered(&answer) {
-            self.after(after.as_micros() as u64, Event::Again { at, life });
-            return;
-        }
-        self.after(0, Event::Put { at, life });
-        self.settle(at);
-    }
-
     /// A collector begins, in place of one that was killed.
     fn begin(&mut self, at: usize) {
         self.lives += 1;
         let segment_bytes = [20_000, 200_000][(self.lives % 2) as usize];
         let collector = Collector::new(self.lives, &self.options, segment_bytes, &self.clock);
         self.collectors[at] = Some(collector);
-    }
-
-    fn trouble(&mut self) {
-        if !self.is_troubled() {
-            return;
-        }
-        let host = self.below(self.hosts.len() as u64) as usize;
-        let at = self.below(self.collectors.len() as u64) as usize;
-        match self.below(12) {
-            0..=3 => self.kill(at),
-            4..=6 => self.cut(host),
-            7 | 8 => self.restart(host),
-            9 => self.away_until = self.now + self.between(SECOND, 20 * SECOND),
-            _ => {}
-        }
-        let next = self.between(300_000, 5 * SECOND);
-        self.after(next, Event::Trouble);
-    }
-
-    fn kill(&mut self, at: usize) {
-        let Some(collector) = self.collectors[at].take() else {
-            return;
-        };
-        self.troubles.kills += 1;
-        self.troubles.kills_under_way += u64::from(collector.under_way() > 0);
-        drop(collector);
-        for host in 0..self.hosts.len() {
-            let is_its = self.hosts[host]
-                .connection
-                .as_ref()
-                .is_some_and(|of| of.collector == at);
-            if is_its {
-                self.lose_connection(host);
-            }
-        }
-        let down = self.between(50_000, 6 * SECOND);
-        self.after(down, Event::Begin(at));
-    }
-
-    fn cut(&mut self, host: usize) {
-        if self.hosts[host].connection.is_some() {
-            self.troubles.cuts += 1;
-            self.lose_connection(host);
-        }
-    }
-
-    fn lose_connection(&mut self, host: usize) {
-        if let Some(connection) = self.hosts[host].connection.as_ref() {
-            let (at, number) = (connection.collector, connection.number);
-            if let Some(collector) = &mut self.collectors[at] {
-                collector.hang_up(number);
-            }
-        }
-        self.hosts[host].hang_up();
-        let again = self.between(50_000, 3 * SECOND);
-        self.after(again, Event::Connect(host));
-    }
-
-    /// A streamer is killed. One time in four its host's next one begins an hour later.
-    fn restart(&mut self, host: usize) {
-        if self.hosts[host].is_down {
-            return;
-        }
-        self.cut(host);
-        self.hosts[host].restart();
-        self.hosts[host].is_down = true;
-        self.troubles.restarts += 1;
-        let is_long = self.below(4) == 0;
-        self.troubles.hours_away += u64::from(is_long);
-        let down = if is_long {
-            3600 * SECOND
-        } else {
-            self.between(10_000, 5 * SECOND)
-        };
-        self.after(down, Event::StreamerBegins(host));
     }
 
     /// Tables are made of new segments. Their commit comes later, or never.

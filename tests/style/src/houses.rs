@@ -268,6 +268,7 @@ pub const FLOORS: &[House<'_>] = &[
             "peer",
             "server",
             "socketless_collector",
+            "machines",
         ],
     ),
     (

@@ -199,7 +199,7 @@ impl BlockRoom {
         drop(turn);
     }
 
-    /// Grows to `bytes` in all, if there are so many; returns whether it did.
+    /// Grows to `bytes` in all, if that is free; returns whether it did.
     pub(crate) fn try_grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let fits = more == 0 || self.credits.try_room(more, self.bytes);
