@@ -40,6 +40,7 @@ documents! {
     guide_compatibility "docs/src/compatibility.md"
     guide_concepts "docs/src/concepts.md"
     guide_crash "docs/src/crash.md"
+    guide_engines "docs/src/engines.md"
     guide_faq "docs/src/faq.md"
     guide_fleet_tables "docs/src/fleet-tables.md"
     guide_functions "docs/src/functions.md"

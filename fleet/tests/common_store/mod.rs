@@ -67,7 +67,8 @@ impl Sent {
         Self::of_trace(&trace, Uuid([seed as u8; 16]))
     }
 
-    fn of_trace(trace: &[u8], session: Uuid) -> Self {
+    /// What a trace file holds of its only session.
+    pub fn of_trace(trace: &[u8], session: Uuid) -> Self {
         let mut sent = Self {
             session,
             front: Vec::new(),
