@@ -1,20 +1,22 @@
 //! The files that a table has now, for engines that do not read its log.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::{Context, bail};
+use ringmark_cli::store_url;
 use ringmark_decoder::parse_timestamp;
 
 use super::added_file::AddedFile;
 use super::files::TABLES;
 use super::log::Log;
-use super::objects::{self, Directory};
+use super::objects;
 
 /// Which files of a table to list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TableFiles {
-    /// Where the tables are: the store, or the directory of --into
-    #[arg(value_name = "DIR")]
+    /// Where the tables are: the store, or the place of --into
+    #[arg(value_name = "URL")]
     dir: String,
     /// The table
     #[arg(long, value_name = "NAME", default_value = "spans", value_parser = TABLES)]
@@ -38,10 +40,9 @@ pub(crate) fn list(options: &TableFiles) -> anyhow::Result<()> {
         parsed.transpose()
     };
     let (from, to) = (time("--from", &options.from)?, time("--to", &options.to)?);
-    let root = objects::path(&options.dir)?;
-    let tables = Directory::new(&options.dir, super::new_uuid()?)?;
+    let tables = objects::place(&options.dir, super::new_uuid()?)?;
     let table = format!("tables/{}", options.table);
-    let now = Log::new(&tables, &table).snapshot()?;
+    let now = Log::new(&*tables, &table).snapshot()?;
     if now.next == 0 {
         let dir = &options.dir;
         bail!("{dir}: found no {table}, expected tables of 'ringmark compact'");
@@ -54,9 +55,13 @@ pub(crate) fn list(options: &TableFiles) -> anyhow::Result<()> {
         // When a row without a known start began is not known.
         file.without_time > 0 || file.times.is_some_and(is_within)
     };
+    let root = match store_url(Path::new(&options.dir)) {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => objects::path(&options.dir)?.display().to_string(),
+    };
     let mut out = std::io::stdout().lock();
     for file in now.files.values().filter(is_wanted) {
-        writeln!(out, "{}", root.join(&table).join(&file.path).display())?;
+        writeln!(out, "{root}/{table}/{}", file.path)?;
     }
     Ok(())
 }

@@ -150,13 +150,14 @@ fn field(field: &arrow_schema::Field) -> Value {
     json!({"name": field.name(), "type": kind, "nullable": true, "metadata": {}})
 }
 
-/// The action that says that files are merged.
-pub(crate) fn about_merge(now_ms: u64) -> Value {
+/// The action that says who merges files.
+pub(crate) fn about_merge(writer: &str, now_ms: u64) -> Value {
     json!({"commitInfo": {
         "timestamp": now_ms,
         "operation": "OPTIMIZE",
         "operationParameters": {},
         "engineInfo": concat!("ringmark-fleet/", env!("CARGO_PKG_VERSION")),
+        "ringmark": {"writer": writer},
     }})
 }
 

@@ -104,7 +104,7 @@ fn replace(log: &Log<'_>, group: &[AddedFile], file: &AddedFile) -> anyhow::Resu
             return Ok(false);
         }
         let now_ms = now_ns() / 1_000_000;
-        let mut actions = vec![log::about_merge(now_ms)];
+        let mut actions = vec![log::about_merge(&file.path, now_ms)];
         actions.extend(group.iter().map(|old| old.removal(now_ms)));
         actions.push(file.action(now_ms, false));
         if log.commit(now.next, &actions)? {

@@ -5,10 +5,11 @@
 //! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
 //! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`retention`] deletes what is not needed any more, [`list`] names the files that count.
-//! [`objects`] is what a store must do.
+//! [`objects`] is what a store must do, [`faults`] where a test ends the process.
 
 mod added_file;
 mod batch;
+mod faults;
 mod files;
 mod inputs;
 mod list;
@@ -34,7 +35,6 @@ use ringmark_format::Uuid;
 use crate::remote::Bucket;
 use batch::{Compactor, Done};
 pub(crate) use list::{TableFiles, list};
-use objects::Directory;
 use retention::Raw;
 
 /// Lines about damage that are printed.
@@ -50,23 +50,21 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
     let keep_ns = keep.map(|text| time("--keep-raw", text)).transpose()?;
     let raw = source(&options.store)?;
     let into = options.into.as_ref().unwrap_or(&options.store);
-    let tables = Directory::new(into, new_uuid()?)?;
-    // Where nothing can be deleted, that is said before anything is done.
-    let to_delete = keep_ns.map(|_| Directory::new(&options.store, new_uuid()?));
-    let to_delete = to_delete.transpose().context("--keep-raw")?;
+    let tables = &*objects::place(into, new_uuid()?)?;
     let compactor = Compactor {
         raw: &*raw,
-        tables: &tables,
+        tables,
         new_id: || Ok(new_uuid()?.to_string()),
         silent_ns,
     };
     let done = compactor.run()?;
     report(into, &done);
     if options.merge {
-        let (before, after) = merge::merge(&tables, &new_uuid()?.to_string())?;
+        let (before, after) = merge::merge(tables, &new_uuid()?.to_string())?;
         eprintln!("ringmark-fleet: {into}: {before} small files are {after} now");
     }
-    if let (Some(keep_ns), Some(objects)) = (keep_ns, &to_delete) {
+    if let Some(keep_ns) = keep_ns {
+        let objects = &*objects::place(&options.store, new_uuid()?)?;
         let source = &*raw;
         let (segments, schema) = Raw { source, objects }.delete(&done.plan, keep_ns)?;
         eprintln!(
@@ -74,7 +72,7 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
             options.store
         );
     }
-    retention::tables(&tables)?;
+    retention::tables(tables)?;
     Ok(done.damage.is_empty())
 }
 

@@ -5,8 +5,13 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use ringmark_decoder::store::objects_below;
+use ringmark_cli::store_url;
+use ringmark_collector::store::objects::ObjectStore;
+use ringmark_decoder::store::{ObjectSource, objects_below};
 use ringmark_format::Uuid;
+
+use super::faults::Faults;
+use crate::remote::Bucket;
 
 /// Where files are until they have their names.
 const UNNAMED: &str = "tmp";
@@ -32,6 +37,56 @@ pub(crate) trait Objects {
     fn delete(&self, name: &str) -> io::Result<bool>;
 }
 
+/// The place that is at `url`. `writer`: a uuid that no other writer has.
+pub(crate) fn place(url: &str, writer: Uuid) -> anyhow::Result<Box<dyn Objects>> {
+    Ok(match store_url(Path::new(url)) {
+        Some(url) => Box::new(Remote {
+            bucket: Bucket::open(url).with_context(|| url.to_owned())?,
+            faults: Faults::of_environment(),
+        }),
+        None => Box::new(Directory::new(url, writer)?),
+    })
+}
+
+/// Objects in S3 and the like.
+struct Remote {
+    bucket: Bucket,
+    faults: Faults,
+}
+
+impl Objects for Remote {
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
+        ObjectStore::list(&self.bucket, prefix)
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        ObjectSource::open(&self.bucket, name)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.bucket.whole(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.faults.pass();
+        self.bucket.put(name, bytes)?;
+        self.faults.pass();
+        Ok(())
+    }
+
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        self.faults.pass();
+        let is_created = self.bucket.create_only(name, bytes)?;
+        self.faults.pass();
+        Ok(is_created)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<bool> {
+        self.faults.pass();
+        self.bucket.remove(name)
+    }
+}
+
 /// The path of a directory that is there, named by `file:///PATH` or as it is.
 pub(crate) fn path(url: &str) -> anyhow::Result<PathBuf> {
     if let Some((scheme, _)) = url
@@ -45,7 +100,7 @@ pub(crate) fn path(url: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Objects that are files below a directory.
-pub(crate) struct Directory {
+struct Directory {
     root: PathBuf,
     /// Name of its next file that has none yet.
     writer: Uuid,
@@ -55,7 +110,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// The directory of `url`: `file:///PATH` or a path. `writer`: a uuid that no other writer has.
-    pub(crate) fn new(url: &str, writer: Uuid) -> anyhow::Result<Self> {
+    fn new(url: &str, writer: Uuid) -> anyhow::Result<Self> {
         Ok(Self {
             root: path(url)?,
             writer,
@@ -125,24 +180,6 @@ impl Objects for Directory {
         match fs::remove_file(self.root.join(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             removed => removed.map(|()| true),
-        }
-    }
-}
-
-/// Where a test ends the process: at one of the steps of a change, by count.
-struct Faults(std::cell::Cell<Option<u64>>);
-
-impl Faults {
-    fn of_environment() -> Self {
-        let at = || std::env::var("RINGMARK_FLEET_ABORT_AT").ok()?.parse().ok();
-        let at = if cfg!(debug_assertions) { at() } else { None };
-        Self(std::cell::Cell::new(at))
-    }
-
-    fn pass(&self) {
-        match self.0.get() {
-            Some(0) => std::process::abort(),
-            left => self.0.set(left.map(|left| left - 1)),
         }
     }
 }

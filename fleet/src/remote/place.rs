@@ -1,7 +1,7 @@
 //! A store in a bucket, for a collector.
 //!
 //! A put is plain and idempotent: no other object has its name, so after any failure the same bytes are put
-//! again. Only the store's identity is created, and what an answer to that says proves nothing.
+//! again. What is created once is compared with what is there: what an answer says proves nothing.
 
 use std::io;
 use std::ops::Range;
@@ -17,13 +17,46 @@ use super::Bucket;
 const CREATE_AGAIN: usize = 5;
 
 impl Bucket {
-    /// Whether an object is there.
-    fn has(&self, name: &str) -> io::Result<bool> {
+    /// Puts an object unless there is one of that name; `false`: there is another one.
+    ///
+    /// # Errors
+    /// Whether it is there is not known. It may come later.
+    pub(crate) fn create_only(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let mut failed = None;
+        for _ in 0..CREATE_AGAIN {
+            let (store, key) = (self.store.clone(), self.key(name)?);
+            let payload = PutPayload::from(bytes.to_vec());
+            let created = self
+                .wait(async move { store.put_opts(&key, payload, PutMode::Create.into()).await });
+            let Err(error) = created else {
+                return Ok(true);
+            };
+            // An earlier try that got no answer may be what is there. A conflict may be with one that fails.
+            match self.whole(name) {
+                Ok(found) => return Ok(found == bytes),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Err(_) => failed = Some(error),
+            }
+        }
+        let failed = failed.map_or_else(String::new, |error| format!(": {error}"));
+        Err(io::Error::other(format!(
+            "found no object and could create none{failed}: create it again later"
+        )))
+    }
+
+    /// All bytes of an object.
+    pub(crate) fn whole(&self, name: &str) -> io::Result<Vec<u8>> {
         let (store, key) = (self.store.clone(), self.key(name)?);
-        match self.wait(async move { store.head(&key).await }) {
-            Ok(_) => Ok(true),
+        let got = self.wait(async move { store.get(&key).await?.bytes().await });
+        Ok(got?.to_vec())
+    }
+
+    /// Deletes an object; `false`: the service says that it is not there.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
+        let (store, key) = (self.store.clone(), self.key(name)?);
+        match self.wait(async move { store.delete(&key).await }) {
             Err(Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+            deleted => Ok(deleted.map(|()| true)?),
         }
     }
 }
@@ -37,25 +70,8 @@ impl ObjectStore for Bucket {
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        for _ in 0..CREATE_AGAIN {
-            let (store, key) = (self.store.clone(), self.key(name)?);
-            let payload = PutPayload::from(bytes.to_vec());
-            let created = self
-                .wait(async move { store.put_opts(&key, payload, PutMode::Create.into()).await });
-            match created {
-                Ok(_) => return Ok(()),
-                // An earlier try that got no answer may be what is there. A conflict may be with one that fails.
-                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
-                    if self.has(name)? {
-                        return Ok(());
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(io::Error::other(
-            "found that it is there, and that it is not: create it again later",
-        ))
+        self.create_only(name, bytes)?;
+        Ok(())
     }
 
     fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
@@ -68,8 +84,7 @@ impl ObjectStore for Bucket {
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {
-        let (store, key) = (self.store.clone(), self.key(name)?);
-        self.wait(async move { store.delete(&key).await })?;
+        self.remove(name)?;
         Ok(())
     }
 

@@ -118,7 +118,8 @@ impl Store {
         Self(root)
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) {
+    /// Puts an object.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().expect("one")).expect("a directory");
         fs::write(path, bytes).expect("an object");

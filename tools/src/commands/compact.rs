@@ -23,8 +23,8 @@ pub struct CompactOptions {
     /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
     #[arg(value_name = "URL")]
     pub store: String,
-    /// Where the tables are: a directory [default: the store]
-    #[arg(long, value_name = "file:///DIR")]
+    /// Where the tables are: another directory or bucket [default: the store]
+    #[arg(long, value_name = "URL")]
     pub into: Option<String>,
     /// A host that said nothing for so long is given up: what it has not sent does not come
     #[arg(long, value_name = "TIME", default_value = "24h")]

@@ -67,8 +67,8 @@ Example: ringmark store ls /var/lib/ringmark --by day")]
 
 #[derive(Debug, clap::Args)]
 struct Files {
-    /// Where the tables are: the store, or the directory of --into
-    #[arg(value_name = "DIR")]
+    /// Where the tables are: the store, or the place of --into
+    #[arg(value_name = "URL")]
     dir: PathBuf,
     /// The table: spans, events or losses
     #[arg(long, value_name = "NAME", default_value = "spans")]
