@@ -69,12 +69,12 @@ impl AddedFile {
         }})
     }
 
-    /// The action that takes it out of its table, though its rows stay.
-    pub(crate) fn removal(&self, now_ms: u64) -> Value {
+    /// The action that takes it out of its table. `is_change`: its rows are not in another file.
+    pub(crate) fn removal(&self, now_ms: u64, is_change: bool) -> Value {
         json!({"remove": {
             "path": self.path,
             "deletionTimestamp": now_ms,
-            "dataChange": false,
+            "dataChange": is_change,
             "extendedFileMetadata": true,
             "partitionValues": {"date": self.date, "hour": self.hour.to_string()},
             "size": self.bytes,

@@ -124,6 +124,7 @@ impl Compactor<'_> {
         segments: &BTreeMap<String, u64>,
         done: &mut Done,
     ) -> anyhow::Result<()> {
+        let begun_ns = now_ns();
         let listed = listed(names, segments);
         let over = over_since(&before);
         let covered: Vec<_> = before
@@ -163,6 +164,7 @@ impl Compactor<'_> {
             return Ok(());
         }
         let name = plan.put(self.tables, &writer)?;
+        log::check_in_time(begun_ns)?;
         if self.commit(TABLES[0], decided, &plan, &name)? {
             done.batches += 1;
             done.segments += count;

@@ -11,15 +11,29 @@ use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
 use super::objects::Objects;
+use super::time::{HOUR_NS, now_ns};
 
 /// Name of the writer in `txn` actions.
 const APP: &str = "ringmark-compact";
+
+/// For how long the work for a commit may take: files that no log names are deleted after twice as long.
+const TAKES_NS: u64 = 12 * HOUR_NS;
+
+/// Checks that the files of a commit are not so old that another run may delete them.
+pub(crate) fn check_in_time(begun_ns: u64) -> anyhow::Result<()> {
+    if now_ns().saturating_sub(begun_ns) > TAKES_NS {
+        bail!("it took more than 12 hours, and another run may delete its files: run it again");
+    }
+    Ok(())
+}
 
 /// The log of one table.
 pub(crate) struct Log<'o> {
     objects: &'o dyn Objects,
     /// Directory of the table.
     table: String,
+    /// When the work began that is committed.
+    begun_ns: u64,
 }
 
 /// A table as its log says, up to a version.
@@ -37,8 +51,12 @@ pub(crate) struct Snapshot {
 
 impl<'o> Log<'o> {
     pub(crate) fn new(objects: &'o dyn Objects, table: &str) -> Self {
-        let table = table.to_owned();
-        Self { objects, table }
+        let (table, begun_ns) = (table.to_owned(), now_ns());
+        Self {
+            objects,
+            table,
+            begun_ns,
+        }
     }
 
     fn name(&self, version: u64) -> String {
@@ -90,6 +108,7 @@ impl<'o> Log<'o> {
 
     /// Creates a version; `false`: another writer has.
     pub(crate) fn commit(&self, version: u64, actions: &[Value]) -> anyhow::Result<bool> {
+        check_in_time(self.begun_ns)?;
         let mut text = String::new();
         for action in actions {
             text += &action.to_string();
@@ -152,9 +171,18 @@ fn field(field: &arrow_schema::Field) -> Value {
 
 /// The action that says who merges files.
 pub(crate) fn about_merge(writer: &str, now_ms: u64) -> Value {
+    about_files("OPTIMIZE", writer, now_ms)
+}
+
+/// The action that says who removes rows.
+pub(crate) fn about_removal(writer: &str, now_ms: u64) -> Value {
+    about_files("DELETE", writer, now_ms)
+}
+
+fn about_files(operation: &str, writer: &str, now_ms: u64) -> Value {
     json!({"commitInfo": {
         "timestamp": now_ms,
-        "operation": "OPTIMIZE",
+        "operation": operation,
         "operationParameters": {},
         "engineInfo": concat!("ringmark-fleet/", env!("CARGO_PKG_VERSION")),
         "ringmark": {"writer": writer},

@@ -105,7 +105,7 @@ fn replace(log: &Log<'_>, group: &[AddedFile], file: &AddedFile) -> anyhow::Resu
         }
         let now_ms = now_ns() / 1_000_000;
         let mut actions = vec![log::about_merge(&file.path, now_ms)];
-        actions.extend(group.iter().map(|old| old.removal(now_ms)));
+        actions.extend(group.iter().map(|old| old.removal(now_ms, false)));
         actions.push(file.action(now_ms, false));
         if log.commit(now.next, &actions)? {
             return Ok(true);

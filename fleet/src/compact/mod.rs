@@ -4,7 +4,7 @@
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
 //! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
 //! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
-//! file of small ones, [`retention`] deletes what is not needed any more, [`list`] names the files that count.
+//! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
 
 mod added_file;
@@ -17,7 +17,9 @@ mod log;
 mod losses;
 mod merge;
 mod objects;
+mod orphans;
 mod plan;
+mod remove;
 mod retention;
 mod rows;
 mod time;
@@ -35,10 +37,14 @@ use ringmark_format::Uuid;
 use crate::remote::Bucket;
 use batch::{Compactor, Done};
 pub(crate) use list::{TableFiles, list};
+use remove::Removal;
 use retention::Raw;
 
 /// Lines about damage that are printed.
 const DAMAGE: usize = 10;
+
+/// Files that no log names stay as long, at least.
+const ORPHANS_NS: u64 = 24 * time::HOUR_NS;
 
 /// Makes tables of what is new. Returns whether nothing was damaged.
 pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
@@ -48,6 +54,13 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
     let silent_ns = time("--silent", &options.silent)?;
     let keep = options.keep_raw.as_deref();
     let keep_ns = keep.map(|text| time("--keep-raw", text)).transpose()?;
+    let orphans_ns = time("--keep-orphans", &options.keep_orphans)?;
+    if orphans_ns < ORPHANS_NS {
+        let found = &options.keep_orphans;
+        bail!(
+            "--keep-orphans {found}: expected 24h or more: runs that go on have files that no log names yet"
+        );
+    }
     let raw = source(&options.store)?;
     let into = options.into.as_ref().unwrap_or(&options.store);
     let tables = &*objects::place(into, new_uuid()?)?;
@@ -72,7 +85,21 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
             options.store
         );
     }
+    if let Some(host) = &options.rm_host {
+        let writer = new_uuid()?.to_string();
+        let removal = Removal {
+            objects: tables,
+            host,
+            writer,
+        };
+        let rows = removal.run()?;
+        eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
+    }
     retention::tables(tables)?;
+    let orphans = orphans::delete(tables, orphans_ns, &new_uuid()?.to_string())?;
+    if orphans > 0 {
+        eprintln!("ringmark-fleet: {into}: {orphans} files deleted that no log names");
+    }
     Ok(done.damage.is_empty())
 }
 

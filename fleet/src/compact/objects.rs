@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, bail};
 use ringmark_cli::store_url;
@@ -35,6 +36,9 @@ pub(crate) trait Objects {
 
     /// Deletes an object; `false`: it is not there.
     fn delete(&self, name: &str) -> io::Result<bool>;
+
+    /// When an object was put, by the clock of the store, in ns since 1970.
+    fn put_ns(&self, name: &str) -> io::Result<u64>;
 }
 
 /// The place that is at `url`. `writer`: a uuid that no other writer has.
@@ -84,6 +88,10 @@ impl Objects for Remote {
     fn delete(&self, name: &str) -> io::Result<bool> {
         self.faults.pass();
         self.bucket.remove(name)
+    }
+
+    fn put_ns(&self, name: &str) -> io::Result<u64> {
+        self.bucket.put_ns(name)
     }
 }
 
@@ -181,5 +189,11 @@ impl Objects for Directory {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             removed => removed.map(|()| true),
         }
+    }
+
+    fn put_ns(&self, name: &str) -> io::Result<u64> {
+        let changed = fs::metadata(self.root.join(name))?.modified()?;
+        let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 }

@@ -97,12 +97,16 @@ pub(crate) fn tables(objects: &dyn Objects) -> anyhow::Result<u64> {
     let oldest_ms = now_ns().saturating_sub(REPLACED_NS) / 1_000_000;
     let (mut deleted, mut batch) = (0, u64::MAX);
     for table in TABLES {
-        let now = Log::new(objects, &format!("tables/{table}")).snapshot()?;
+        let table = format!("tables/{table}");
+        let now = Log::new(objects, &table).snapshot()?;
         batch = batch.min(now.batch);
-        let removed = now.removed.iter().filter(|(_, ms)| **ms < oldest_ms);
-        for (path, _) in removed {
-            let name = format!("tables/{table}/{path}");
-            deleted += u64::from(objects.delete(&name).context(name)?);
+        // Most of what was ever replaced is gone.
+        for name in objects.list(&table).with_context(|| table.clone())? {
+            let path = name.strip_prefix(&format!("{table}/"));
+            let removed = path.and_then(|path| now.removed.get(path));
+            if removed.is_some_and(|ms| *ms < oldest_ms) {
+                deleted += u64::from(objects.delete(&name).context(name)?);
+            }
         }
     }
     // A run that began before may still read the plan of the batch before.

@@ -51,6 +51,14 @@ impl Bucket {
         Ok(got?.to_vec())
     }
 
+    /// When an object was put, in ns since 1970.
+    pub(crate) fn put_ns(&self, name: &str) -> io::Result<u64> {
+        let (store, key) = (self.store.clone(), self.key(name)?);
+        let about = self.wait(async move { store.head(&key).await })?;
+        let ns = about.last_modified.timestamp_nanos_opt();
+        Ok(ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0))
+    }
+
     /// Deletes an object; `false`: the service says that it is not there.
     pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
         let (store, key) = (self.store.clone(), self.key(name)?);

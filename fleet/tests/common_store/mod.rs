@@ -37,6 +37,8 @@ impl Drop for Store {
 /// A session as its collector gets it: pages in the order in which they were sealed.
 pub struct Sent {
     pub session: Uuid,
+    /// The host that a collector proved.
+    pub host: &'static str,
     front: Vec<u8>,
     schema: Vec<u8>,
     pub pages: Vec<Vec<u8>>,
@@ -71,6 +73,7 @@ impl Sent {
     pub fn of_trace(trace: &[u8], session: Uuid) -> Self {
         let mut sent = Self {
             session,
+            host: HOST,
             front: Vec::new(),
             schema: Vec::new(),
             pages: Vec::new(),
@@ -129,7 +132,7 @@ impl Store {
     pub fn begin(&self, sent: &Sent) {
         let bytes = [&sent.front[..], &sent.schema].concat();
         let range = (0, sent.schema.len() as u64);
-        self.put(&schema_object(HOST, sent.session, range, 7), &bytes);
+        self.put(&schema_object(sent.host, sent.session, range, 7), &bytes);
     }
 
     /// Puts segment `number` with these blocks of sessions.
@@ -141,7 +144,7 @@ impl Store {
             bytes.extend_from_slice(blocks);
             let entry = FooterEntry {
                 session: sent.session,
-                host: HOST.into(),
+                host: sent.host.into(),
                 service: b"shop".to_vec(),
                 schema_bytes: sent.schema.len() as u64,
                 epoch: 1,
