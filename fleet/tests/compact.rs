@@ -388,3 +388,62 @@ fn the_rows_of_a_host_are_removed_and_its_files_a_day_later() {
             .count()
     );
 }
+
+#[test]
+fn pages_of_forgotten_sessions_get_no_rows_and_stay() {
+    let sent = sessions();
+    let store = begun("late-weeks", &sent);
+    let segments = segments(&sent, 3);
+    for (number, of) in segments.iter().enumerate() {
+        put(&store, number, of);
+    }
+    store.compact();
+    let rows = store.rows();
+    // Its sessions were over eight days ago.
+    let state = store.0.join("tables/state");
+    let plans = fs::read_dir(state)
+        .expect("plans")
+        .map(|entry| entry.expect("one").path());
+    let plan = plans
+        .filter(|path| path.extension().is_some_and(|of| of == "json"))
+        .max();
+    let plan = plan.expect("a plan");
+    let text = fs::read_to_string(&plan).expect("a plan");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for session in value["sessions"].as_array_mut().expect("sessions") {
+        let over_ns = session["over_ns"].as_u64().expect("it is over");
+        session["over_ns"] = (over_ns - 8 * 24 * 3600 * 1_000_000_000).into();
+    }
+    fs::write(&plan, value.to_string()).expect("a plan");
+    // They are known for the last time.
+    put(&store, 5, &segments[0]);
+    assert!(!store.compact().contains("a week after"));
+    let pages = segments[1]
+        .iter()
+        .map(|(_, blocks)| pages_in(blocks))
+        .sum::<usize>();
+    assert!(pages > 2);
+    for number in [6, 7] {
+        put(&store, number, &segments[1]);
+        let said = store.compact();
+        assert!(
+            said.contains(&format!(
+                "without rows: {pages}; their {} segments",
+                number - 5
+            )),
+            "{said}"
+        );
+    }
+    assert_eq!(store.rows(), rows);
+    store.compact_with("compact . --keep-raw 0s");
+    assert_eq!(common_store::below(&store.0.join("raw")), 2);
+    assert!(store.compact().contains("0 rows of 0 segments"));
+}
+
+/// Number of the pages in blocks.
+fn pages_in(blocks: &[u8]) -> usize {
+    let blocks = ringmark_format::block_at::Blocks::new(blocks);
+    blocks
+        .filter(|block| block.header.kind == ringmark_format::block::kind::PAGE)
+        .count()
+}

@@ -126,6 +126,12 @@ impl DumpBuilder {
         let resumed = self.resumed.as_mut();
         resumed.map(Resumed::take_met).unwrap_or_default()
     }
+
+    /// How many pages of each session, by host, were left out because it was over, since this was asked before.
+    pub fn take_late(&mut self) -> BTreeMap<(Vec<u8>, Uuid), u64> {
+        let resumed = self.resumed.as_mut();
+        resumed.map(Resumed::take_late).unwrap_or_default()
+    }
 }
 
 /// What lies before, between and after the pages of a slot that are carried. `pages`: number, reservations

@@ -12,6 +12,8 @@ pub(crate) struct Resumed {
     sessions: HashMap<Uuid, Vec<Known>>,
     /// The last page of each slot that was met since it was asked for: host, session, slot.
     met: BTreeMap<(Vec<u8>, Uuid, u32), u64>,
+    /// Pages of each session that came after it was over.
+    late: BTreeMap<(Vec<u8>, Uuid), u64>,
 }
 
 /// A session that an earlier part has.
@@ -51,9 +53,16 @@ impl Resumed {
         let is_its =
             |known: &&Known| host.is_empty() || known.host.is_empty() || known.host == host;
         let known = known.and_then(|known| known.iter().find(is_its));
-        known.is_some_and(|known| {
-            known.is_over || known.next.get(&slot).is_some_and(|next| number < *next)
-        })
+        if known.is_some_and(|known| known.is_over) {
+            *self.late.entry((host.to_vec(), session)).or_default() += 1;
+            return true;
+        }
+        known.is_some_and(|known| known.next.get(&slot).is_some_and(|next| number < *next))
+    }
+
+    /// How many pages of each session came after it was over, since this was asked before.
+    pub(crate) fn take_late(&mut self) -> BTreeMap<(Vec<u8>, Uuid), u64> {
+        std::mem::take(&mut self.late)
     }
 
     /// The last page of each slot that was met since this was asked before.

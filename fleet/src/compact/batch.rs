@@ -12,7 +12,8 @@ use ringmark_format::Uuid;
 
 use super::added_file::AddedFile;
 use super::files::{Files, TABLES, schema};
-use super::inputs::{self, Met, Read};
+use super::forgotten::Forgotten;
+use super::inputs::{self, Met};
 use super::log::{self, Log, Snapshot};
 use super::losses::Losses;
 use super::objects::Objects;
@@ -31,6 +32,8 @@ pub(crate) struct Done {
     pub(crate) segments: u64,
     pub(crate) rows: u64,
     pub(crate) unended: u64,
+    /// Pages that came after their session was forgotten.
+    pub(crate) late: u64,
     /// Segments with pages that wait for others.
     pub(crate) waiting: u64,
     pub(crate) damage: Vec<String>,
@@ -127,37 +130,35 @@ impl Compactor<'_> {
         let begun_ns = now_ns();
         let listed = listed(names, segments);
         let over = over_since(&before);
-        let covered: Vec<_> = before
-            .sessions
-            .into_iter()
-            .map(|known| known.covered)
-            .collect();
-        let Read { dump, met, unread } = inputs::read(self.raw, &listed, &covered)?;
-        done.damage.extend(unread);
-        done.damage
-            .extend(dump.damage.iter().map(ToString::to_string));
-        let part = Part::new(dump, covered, settled);
+        let sessions = before.sessions.into_iter();
+        let mut covered: Vec<_> = sessions.map(|known| known.covered).collect();
+        let mut forgotten = before.forgotten;
+        let read = inputs::read(self.raw, &listed, &mut covered, &forgotten)?;
+        let (met, late) = (read.met, read.late);
+        done.damage.extend(read.unread);
+        let damage = &read.dump.damage;
+        done.damage.extend(damage.iter().map(ToString::to_string));
+        let part = Part::new(read.dump, covered, settled);
         let writer = (self.new_id)()?;
         let mut files = Files::new(self.tables, writer.clone());
         let mut losses = Losses::default();
         let rows = part.each_row(|row| files.push(row), |loss| losses.push(loss));
         let (end, covered) = rows?;
         let now = now_ns();
-        let sessions = covered.into_iter().map(|covered| {
-            let known = over.get(&key(&covered)).copied();
-            let over_ns = known.unwrap_or(now);
-            Known { covered, over_ns }
-        });
-        let is_kept = |known: &Known| !known.covered.is_over || known.over_ns + REMEMBERED_NS > now;
-        let sessions: Vec<_> = sessions.filter(is_kept).collect();
+        let sessions = known(covered, &over, &forgotten, now);
         let new = covered_segments(&met, &sessions);
+        let sessions = remembered(sessions, &mut forgotten, now);
         let (count, rows) = (new.len() as u64, end.rows);
-        let is_there = |name: &String| segments.contains_key(name);
-        let done_before = before.done.into_iter().filter(is_there);
+        let names = |before: BTreeSet<String>, new: BTreeSet<String>| {
+            let all = before.into_iter().chain(new);
+            all.filter(|name| segments.contains_key(name)).collect()
+        };
         let plan = Plan {
             batch: before.batch + 1,
-            done: done_before.chain(new).collect(),
+            done: names(before.done, new),
             sessions,
+            forgotten,
+            late: names(before.late, late.0),
             tables: files.finish(losses)?,
         };
         if count == 0 && rows == 0 {
@@ -170,6 +171,7 @@ impl Compactor<'_> {
             done.segments += count;
             done.rows += rows;
             done.unended += end.unended;
+            done.late += late.1;
         } else {
             self.drop_files(&plan.tables, &name);
         }
@@ -207,6 +209,34 @@ fn over_since(plan: &Plan) -> BTreeMap<(Vec<u8>, Uuid), u64> {
 
 fn key(of: &CoveredSession) -> (Vec<u8>, Uuid) {
     (of.host.clone(), of.session)
+}
+
+/// The sessions after a batch, with when they were over: those that are forgotten, at no time that is known.
+fn known(
+    covered: Vec<CoveredSession>,
+    over: &BTreeMap<(Vec<u8>, Uuid), u64>,
+    forgotten: &Forgotten,
+    now: u64,
+) -> Vec<Known> {
+    let sessions = covered.into_iter().map(|covered| {
+        let over_ns = match forgotten.has((&covered.host, covered.session)) {
+            true => 0,
+            false => over.get(&key(&covered)).copied().unwrap_or(now),
+        };
+        Known { covered, over_ns }
+    });
+    sessions.collect()
+}
+
+/// The sessions whose pages are still known. The others are forgotten.
+fn remembered(sessions: Vec<Known>, forgotten: &mut Forgotten, now: u64) -> Vec<Known> {
+    forgotten.expire(now);
+    let is_kept = |known: &Known| !known.covered.is_over || known.over_ns + REMEMBERED_NS > now;
+    let (kept, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_kept);
+    for Known { covered, .. } in others {
+        forgotten.add((&covered.host, covered.session), now);
+    }
+    kept
 }
 
 /// Segments whose pages are all covered.

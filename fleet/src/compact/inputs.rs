@@ -1,6 +1,6 @@
 //! The segments that a batch reads, with the schema that they need.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anyhow::{Context, anyhow};
 use ringmark_decoder::store::{
@@ -8,6 +8,8 @@ use ringmark_decoder::store::{
 };
 use ringmark_decoder::{CoveredSession, Dump, DumpBuilder};
 use ringmark_format::Uuid;
+
+use super::forgotten::Forgotten;
 
 /// Above all segments, and all schema.
 const RAW: &str = "raw/v2";
@@ -22,6 +24,8 @@ pub(crate) type Met = BTreeMap<String, BTreeMap<SlotOf, u64>>;
 pub(crate) struct Read {
     pub(crate) dump: Dump,
     pub(crate) met: Met,
+    /// Segments with pages of forgotten sessions, and how many such pages there are.
+    pub(crate) late: (BTreeSet<String>, u64),
     /// Segments that could not be read, and why.
     pub(crate) unread: Vec<String>,
 }
@@ -33,16 +37,13 @@ pub(crate) fn segments(source: &dyn ObjectSource) -> anyhow::Result<BTreeMap<Str
     Ok(segments.map(|object| (object.name, object.bytes)).collect())
 }
 
-/// Reads segments, after what earlier batches left.
+/// Reads segments, after what earlier batches left. Forgotten sessions that are met become covered ones that are over.
 pub(crate) fn read(
     source: &dyn ObjectSource,
     segments: &[ListedObject],
-    covered: &[CoveredSession],
+    covered: &mut Vec<CoveredSession>,
+    forgotten: &Forgotten,
 ) -> anyhow::Result<Read> {
-    let mut builder = DumpBuilder::new().bare();
-    builder
-        .resume(covered)
-        .map_err(|damage| anyhow!("{damage}"))?;
     let (mut owners, mut unread) = (Vec::new(), Vec::new());
     // A segment without a footer does not say what it holds.
     let mut is_unsure = false;
@@ -54,6 +55,20 @@ pub(crate) fn read(
         let of: HashMap<Uuid, Vec<u8>> = sessions.map(|of| (of.session, of.host)).collect();
         owners.push(of);
     }
+    let is_late = |of: &(&Uuid, &Vec<u8>)| forgotten.has((of.1, *of.0));
+    let late: BTreeSet<_> = owners.iter().flatten().filter(is_late).collect();
+    covered.extend(late.iter().map(|(session, host)| {
+        let mut over = CoveredSession::new(host.to_vec(), **session);
+        over.is_over = true;
+        over
+    }));
+    let has_late = |owners: &HashMap<Uuid, Vec<u8>>| owners.iter().any(|of| is_late(&of));
+    let segments_late = segments.iter().zip(&owners).filter(|of| has_late(of.1));
+    let segments_late = segments_late.map(|of| of.0.name.clone()).collect();
+    let late: HashSet<_> = late.into_iter().map(|of| (*of.0, of.1.clone())).collect();
+    let mut builder = DumpBuilder::new().bare();
+    let resumed = builder.resume(covered);
+    resumed.map_err(|damage| anyhow!("{damage}"))?;
     read_schema(source, (&owners, is_unsure), covered, &mut builder)?;
     let mut met = Met::new();
     for (segment, owners) in segments.iter().zip(owners) {
@@ -66,7 +81,11 @@ pub(crate) fn read(
         met.insert(name.clone(), builder.take_met());
     }
     builder.own(HashMap::new());
+    let pages = builder.take_late().into_iter();
+    let pages = pages.filter(|((host, session), _)| late.contains(&(*session, host.clone())));
+    let pages = pages.map(|(_, pages)| pages).sum();
     Ok(Read {
+        late: (segments_late, pages),
         dump: builder.finish(),
         met,
         unread,

@@ -2,7 +2,7 @@
 //! Delta log beside each table that says which files count.
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
-//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, [`log`]
+//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] sessions, [`log`]
 //! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
@@ -11,6 +11,7 @@ mod added_file;
 mod batch;
 mod faults;
 mod files;
+mod forgotten;
 mod inputs;
 mod list;
 mod log;
@@ -118,6 +119,13 @@ fn report(into: &str, done: &Done) {
         eprintln!(
             "ringmark-fleet: segments that wait for earlier pages or for the end of their sessions: {}",
             done.waiting
+        );
+    }
+    if done.late > 0 {
+        eprintln!(
+            "ringmark-fleet: pages that came a week after the end of their sessions, without rows: {}; their {} segments are kept",
+            done.late,
+            done.plan.late.len()
         );
     }
     for damage in done.damage.iter().take(DAMAGE) {

@@ -9,6 +9,7 @@ use ringmark_format::Uuid;
 use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
+use super::forgotten::Forgotten;
 use super::objects::Objects;
 
 /// Above all plans and blocks.
@@ -24,6 +25,9 @@ pub(crate) struct Plan {
     /// Segments that no later batch reads.
     pub(crate) done: BTreeSet<String>,
     pub(crate) sessions: Vec<Known>,
+    pub(crate) forgotten: Forgotten,
+    /// Segments with pages that came after their session was forgotten. They stay.
+    pub(crate) late: BTreeSet<String>,
     /// By table, what is added.
     pub(crate) tables: BTreeMap<String, Vec<AddedFile>>,
 }
@@ -58,6 +62,8 @@ impl Plan {
             "done": self.done,
             "blocks": blocks,
             "sessions": sessions,
+            "forgotten": self.forgotten.to_value(),
+            "late": self.late,
             "tables": tables,
         });
         objects
@@ -115,7 +121,9 @@ fn session(known: &Known, from: usize) -> Value {
 
 fn of_value(value: &Value, blocks: &[u8]) -> Option<Plan> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let done: Option<_> = value["done"].as_array()?.iter().map(text).collect();
+    let texts = |value: &Value| -> Option<BTreeSet<String>> {
+        value.as_array()?.iter().map(text).collect()
+    };
     let sessions = value["sessions"].as_array()?.iter();
     let sessions: Option<_> = sessions.map(|of| known(of, blocks)).collect();
     let mut tables = BTreeMap::new();
@@ -128,8 +136,11 @@ fn of_value(value: &Value, blocks: &[u8]) -> Option<Plan> {
     }
     Some(Plan {
         batch: value["batch"].as_u64()?,
-        done: done?,
+        done: texts(&value["done"])?,
         sessions: sessions?,
+        // Former versions have neither.
+        forgotten: Forgotten::of_value(&value["forgotten"]).unwrap_or_default(),
+        late: texts(&value["late"]).unwrap_or_default(),
         tables,
     })
 }

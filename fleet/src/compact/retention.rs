@@ -38,7 +38,7 @@ impl Raw<'_> {
             let hour = name.split('/').nth(2).and_then(hour_of);
             let ended = hour.map(|hour| (hour + 1) * HOUR_NS);
             let is_old = ended.is_some_and(|ended| ended.saturating_add(keep_ns) < now);
-            if is_old && plan.done.contains(&name) {
+            if is_old && plan.done.contains(&name) && !plan.late.contains(&name) {
                 deleted += u64::from(self.objects.delete(&name).context(name)?);
             } else {
                 kept.push(ListedObject { name, bytes });
