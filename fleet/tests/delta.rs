@@ -7,6 +7,7 @@ mod common_store;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common_store::{Sent, Store, said};
@@ -151,13 +152,54 @@ fn engines_read_what_the_logs_name() {
     compare(&store);
 }
 
+/// Gives each log versions that change nothing, up to this one.
+fn versions_up_to(store: &Store, last: usize) {
+    for table in ["spans", "events", "losses"] {
+        let log = store.0.join("tables").join(table).join("_delta_log");
+        for version in common_store::below(&log)..=last {
+            let nothing = r#"{"commitInfo":{"timestamp":0,"operation":"WRITE"}}"#;
+            fs::write(log.join(format!("{version:020}.json")), nothing).expect("a version");
+        }
+    }
+}
+
+#[test]
+fn engines_read_a_checkpoint_in_place_of_a_hundred_versions() {
+    let store = store("checkpoint");
+    store.compact_with("compact . --merge");
+    versions_up_to(&store, 98);
+    store.compact();
+    let logs = ["spans", "events", "losses"]
+        .map(|table| store.0.join("tables").join(table).join("_delta_log"));
+    let is_due = || logs.iter().all(|log| log.join("_last_checkpoint").exists());
+    assert!(!is_due());
+    versions_up_to(&store, 103);
+    store.compact();
+    assert!(is_due());
+    let expected = expected(&store);
+    compare_with(&store, &expected);
+    let first = |log: &Path| {
+        (0..=100)
+            .map(|version| log.join(format!("{version:020}.json")))
+            .collect::<Vec<_>>()
+    };
+    for version in logs.iter().flat_map(|log| first(log)) {
+        fs::remove_file(version).expect("a version");
+    }
+    compare_with(&store, &expected);
+}
+
 /// Compares what engines find with what the files of the logs hold.
 fn compare(store: &Store) {
-    let expected = expected(store);
+    compare_with(store, &expected(store));
+}
+
+/// The same, with what is expected of each table.
+fn compare_with(store: &Store, expected: &[(usize, i64, i128)]) {
     assert!(expected.iter().all(|of| of.0 > 0), "{expected:?}");
     if let Some(found) = python("import duckdb, duckdb_extension_delta", DUCKDB, store) {
         let lines: Vec<_> = found.lines().collect();
-        for (line, (rows, durations, starts)) in lines.iter().zip(&expected) {
+        for (line, (rows, durations, starts)) in lines.iter().zip(expected) {
             let cells: Vec<_> = line.split(' ').collect();
             assert_eq!(
                 cells[..3],

@@ -17,6 +17,8 @@ pub(crate) struct AddedFile {
     pub(crate) times: Option<(i64, i64)>,
     /// Rows without a known start.
     pub(crate) without_time: u64,
+    /// When it was added, in ms since 1970; 0: it was not yet.
+    pub(crate) added_ms: u64,
 }
 
 impl AddedFile {
@@ -36,6 +38,7 @@ impl AddedFile {
             rows: 0,
             times: None,
             without_time: 0,
+            added_ms: 0,
         }
     }
 
@@ -92,6 +95,7 @@ impl AddedFile {
             rows: stats["numRecords"].as_u64()?,
             times: at("minValues").zip(at("maxValues")),
             without_time: stats["nullCount"]["ts_ns"].as_u64().unwrap_or(0),
+            added_ms: add["modificationTime"].as_u64().unwrap_or(0),
         })
     }
 }

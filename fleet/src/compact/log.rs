@@ -1,7 +1,7 @@
 //! The Delta log of a table: which files it has, and what every writer did.
 //!
 //! Each version is one object, created and never replaced: the writer that creates it has committed. It is read
-//! from the first version on; there are no checkpoints.
+//! from the first version on; checkpoints are for engines.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use super::objects::Objects;
 use super::time::{HOUR_NS, now_ns};
 
 /// Name of the writer in `txn` actions.
-const APP: &str = "ringmark-compact";
+pub(crate) const APP: &str = "ringmark-compact";
 
 /// For how long the work for a commit may take: files that no log names are deleted after twice as long.
 const TAKES_NS: u64 = 12 * HOUR_NS;
@@ -47,6 +47,9 @@ pub(crate) struct Snapshot {
     /// Number of the last batch that was committed, and the object with its plan; 0: none was.
     pub(crate) batch: u64,
     pub(crate) plan: String,
+    /// What the table is, and what its readers must know.
+    pub(crate) meta_data: Value,
+    pub(crate) protocol: Value,
 }
 
 impl<'o> Log<'o> {
@@ -65,8 +68,16 @@ impl<'o> Log<'o> {
 
     /// The table as it is now.
     pub(crate) fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        self.up_to(u64::MAX)
+    }
+
+    /// The table as it was at a version, or as it is now.
+    pub(crate) fn up_to(&self, last: u64) -> anyhow::Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         loop {
+            if snapshot.next > last {
+                return Ok(snapshot);
+            }
             let name = self.name(snapshot.next);
             let bytes = match self.objects.get(&name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -123,6 +134,14 @@ impl<'o> Log<'o> {
 
 impl Snapshot {
     fn take(&mut self, action: &Value) {
+        for (which, kept) in [
+            ("metaData", &mut self.meta_data),
+            ("protocol", &mut self.protocol),
+        ] {
+            if let Some(found) = action.get(which) {
+                *kept = found.clone();
+            }
+        }
         let path = |of: &Value| of["path"].as_str().map(str::to_owned);
         if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
             self.files.insert(file.path.clone(), file);

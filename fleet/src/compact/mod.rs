@@ -3,12 +3,13 @@
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
 //! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] sessions, [`log`]
-//! reads and writes the logs, [`batch`] puts it all together. [`merge`] makes one
+//! reads and writes the logs, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
 
 mod added_file;
 mod batch;
+mod checkpoint;
 mod faults;
 mod files;
 mod forgotten;
@@ -96,6 +97,7 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
         let rows = removal.run()?;
         eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
     }
+    checkpoint::write(tables)?;
     retention::tables(tables)?;
     let orphans = orphans::delete(tables, orphans_ns, &new_uuid()?.to_string())?;
     if orphans > 0 {

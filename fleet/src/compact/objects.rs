@@ -28,7 +28,7 @@ pub(crate) trait Objects {
     /// The bytes of an object.
     fn get(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// Puts an object under a name that no other has. It is durable when this returns.
+    /// Puts an object, in place of one of that name. It is durable when this returns.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// The same, unless there is one of that name: then `false`.
