@@ -14,10 +14,11 @@ use super::added_file::AddedFile;
 use super::files::{Files, TABLES, schema};
 use super::forgotten::Forgotten;
 use super::inputs::{self, Met};
-use super::log::{self, Log, Snapshot};
+use super::log::{self, Log};
 use super::losses::Losses;
 use super::objects::Objects;
 use super::plan::{Known, Plan};
+use super::snapshot::Snapshot;
 use super::time::now_ns;
 
 /// Segments that are read at a time, at most: each is an open file.

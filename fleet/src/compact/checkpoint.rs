@@ -1,5 +1,5 @@
 //! Checkpoints of logs: all that a log says up to a version, as one Parquet file, for engines that would read hundreds of
-//! versions else. `compact` itself reads the versions.
+//! versions else. `compact` itself reads a snapshot.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -15,15 +15,13 @@ use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
 use super::files::TABLES;
-use super::log::{APP, Log, Snapshot};
+use super::log::Log;
 use super::objects::Objects;
-use super::time::{HOUR_NS, now_ns};
+use super::snapshot::{APP, REMOVED_NS, Snapshot};
+use super::time::now_ns;
 
 /// Versions between two checkpoints.
 const EVERY: u64 = 100;
-/// For how long a checkpoint says that a file was removed: engines that delete files look at it.
-const REMOVED_NS: u64 = 7 * 24 * HOUR_NS;
-
 /// Writes the checkpoints that are due.
 pub(crate) fn write(objects: &dyn Objects) -> Result<()> {
     for table in TABLES {
@@ -47,9 +45,11 @@ fn of_table(objects: &dyn Objects, table: &str) -> Result<()> {
     if due <= known {
         return Ok(());
     }
-    let (bytes, actions) = checkpoint(&log.up_to(due)?)?;
+    let at = log.up_to(due)?;
+    let (bytes, actions) = checkpoint(&at)?;
     let name = format!("{table}/_delta_log/{due:020}.checkpoint.parquet");
     objects.put(&name, &bytes).context(name)?;
+    at.keep(objects, table)?;
     let text = json!({"version": due, "size": actions}).to_string();
     objects.put(&last, text.as_bytes()).context(last)
 }

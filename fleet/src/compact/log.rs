@@ -1,20 +1,16 @@
 //! The Delta log of a table: which files it has, and what every writer did.
 //!
 //! Each version is one object, created and never replaced: the writer that creates it has committed. It is read
-//! from the first version on; checkpoints are for engines.
+//! from the snapshot on that the last checkpoint left; checkpoints are for engines.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::added_file::AddedFile;
 use super::objects::Objects;
+use super::snapshot::{APP, Snapshot};
 use super::time::{HOUR_NS, now_ns};
-
-/// Name of the writer in `txn` actions.
-pub(crate) const APP: &str = "ringmark-compact";
 
 /// For how long the work for a commit may take: files that no log names are deleted after twice as long.
 const TAKES_NS: u64 = 12 * HOUR_NS;
@@ -34,22 +30,6 @@ pub(crate) struct Log<'o> {
     table: String,
     /// When the work began that is committed.
     begun_ns: u64,
-}
-
-/// A table as its log says, up to a version.
-#[derive(Debug, Default)]
-pub(crate) struct Snapshot {
-    /// The version that comes next.
-    pub(crate) next: u64,
-    pub(crate) files: BTreeMap<String, AddedFile>,
-    /// Files that were replaced, and when, in ms since 1970.
-    pub(crate) removed: BTreeMap<String, u64>,
-    /// Number of the last batch that was committed, and the object with its plan; 0: none was.
-    pub(crate) batch: u64,
-    pub(crate) plan: String,
-    /// What the table is, and what its readers must know.
-    pub(crate) meta_data: Value,
-    pub(crate) protocol: Value,
 }
 
 impl<'o> Log<'o> {
@@ -73,7 +53,10 @@ impl<'o> Log<'o> {
 
     /// The table as it was at a version, or as it is now.
     pub(crate) fn up_to(&self, last: u64) -> anyhow::Result<Snapshot> {
-        let mut snapshot = Snapshot::default();
+        let kept = Snapshot::kept(self.objects, &self.table)?;
+        // Another run may have kept a later one.
+        let mut snapshot = kept.filter(|kept| kept.next <= last).unwrap_or_default();
+        let first = snapshot.next;
         loop {
             if snapshot.next > last {
                 return Ok(snapshot);
@@ -81,7 +64,7 @@ impl<'o> Log<'o> {
             let name = self.name(snapshot.next);
             let bytes = match self.objects.get(&name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.check_end(snapshot.next)?;
+                    self.check_end(first, snapshot.next)?;
                     return Ok(snapshot);
                 }
                 read => read.with_context(|| name.clone())?,
@@ -98,7 +81,7 @@ impl<'o> Log<'o> {
 
     /// Checks that no version follows the one that was not found: an engine that clears old versions leaves a
     /// log that cannot be read from its start, and rows would be written twice.
-    fn check_end(&self, next: u64) -> anyhow::Result<()> {
+    fn check_end(&self, first: u64, next: u64) -> anyhow::Result<()> {
         let directory = format!("{}/_delta_log", self.table);
         let names = self
             .objects
@@ -109,7 +92,7 @@ impl<'o> Log<'o> {
             .find(|name| *name > self.name(next) && name.ends_with(".json"));
         match later {
             Some(later) => bail!(
-                "{}: not found, though {later} is; expected every version from 0: give the tables another \
+                "{}: not found, though {later} is; expected every version from {first}: give the tables another \
                  directory with --into, and keep engines from clearing the log",
                 self.name(next)
             ),
@@ -129,31 +112,6 @@ impl<'o> Log<'o> {
         self.objects
             .create(&name, text.as_bytes())
             .with_context(|| name)
-    }
-}
-
-impl Snapshot {
-    fn take(&mut self, action: &Value) {
-        for (which, kept) in [
-            ("metaData", &mut self.meta_data),
-            ("protocol", &mut self.protocol),
-        ] {
-            if let Some(found) = action.get(which) {
-                *kept = found.clone();
-            }
-        }
-        let path = |of: &Value| of["path"].as_str().map(str::to_owned);
-        if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
-            self.files.insert(file.path.clone(), file);
-        } else if let Some(path) = action.get("remove").and_then(path) {
-            let at = action["remove"]["deletionTimestamp"].as_u64();
-            self.files.remove(&path);
-            self.removed.insert(path, at.unwrap_or(u64::MAX));
-        } else if let Some(txn) = action.get("txn").filter(|txn| txn["appId"] == APP) {
-            self.batch = txn["version"].as_u64().unwrap_or(0).max(self.batch);
-        } else if let Some(plan) = action["commitInfo"]["ringmark"]["plan"].as_str() {
-            self.plan = plan.to_owned();
-        }
     }
 }
 

@@ -8,8 +8,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::added_file::AddedFile;
 use super::files::TABLES;
-use super::log::{self, Log, Snapshot};
+use super::log::{self, Log};
 use super::objects::Objects;
+use super::snapshot::Snapshot;
 use super::time::now_ns;
 use crate::parquet_properties::properties;
 

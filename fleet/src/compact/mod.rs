@@ -3,7 +3,7 @@
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
 //! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] sessions, [`log`]
-//! reads and writes the logs, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
+//! reads and writes the logs, [`snapshot`] is what one says, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
 
@@ -24,6 +24,7 @@ mod plan;
 mod remove;
 mod retention;
 mod rows;
+mod snapshot;
 mod time;
 
 use std::fs::File;

@@ -1,5 +1,7 @@
 //! What a store of objects must do for its tables.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -46,6 +48,7 @@ pub(crate) fn place(url: &str, writer: Uuid) -> anyhow::Result<Box<dyn Objects>>
     Ok(match store_url(Path::new(url)) {
         Some(url) => Box::new(Remote {
             bucket: Bucket::open(url).with_context(|| url.to_owned())?,
+            versions: RefCell::default(),
             faults: Faults::of_environment(),
         }),
         None => Box::new(Directory::new(url, writer)?),
@@ -55,6 +58,8 @@ pub(crate) fn place(url: &str, writer: Uuid) -> anyhow::Result<Box<dyn Objects>>
 /// Objects in S3 and the like.
 struct Remote {
     bucket: Bucket,
+    /// Versions of logs, which never change: they are read once.
+    versions: RefCell<HashMap<String, Vec<u8>>>,
     faults: Faults,
 }
 
@@ -68,7 +73,17 @@ impl Objects for Remote {
     }
 
     fn get(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.bucket.whole(name)
+        if let Some(known) = self.versions.borrow().get(name) {
+            return Ok(known.clone());
+        }
+        let bytes = self.bucket.whole(name)?;
+        if name.contains("/_delta_log/0") {
+            let _ = self
+                .versions
+                .borrow_mut()
+                .insert(name.to_owned(), bytes.clone());
+        }
+        Ok(bytes)
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

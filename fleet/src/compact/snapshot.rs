@@ -1,0 +1,122 @@
+//! What a log says up to a version.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::added_file::AddedFile;
+use super::objects::Objects;
+use super::plan::STATE;
+use super::time::{HOUR_NS, now_ns};
+
+/// Name of the writer in `txn` actions.
+pub(crate) const APP: &str = "ringmark-compact";
+/// For how long it is known that a file was removed: engines that delete files look at it.
+pub(crate) const REMOVED_NS: u64 = 7 * 24 * HOUR_NS;
+/// Version of the object with a snapshot.
+const FORMAT: u64 = 1;
+
+/// A table as its log says, up to a version.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    /// The version that comes next.
+    pub(crate) next: u64,
+    pub(crate) files: BTreeMap<String, AddedFile>,
+    /// Files that were replaced, and when, in ms since 1970.
+    pub(crate) removed: BTreeMap<String, u64>,
+    /// Number of the last batch that was committed, and the object with its plan; 0: none was.
+    pub(crate) batch: u64,
+    pub(crate) plan: String,
+    /// What the table is, and what its readers must know.
+    pub(crate) meta_data: Value,
+    pub(crate) protocol: Value,
+}
+
+impl Snapshot {
+    pub(crate) fn take(&mut self, action: &Value) {
+        for (which, kept) in [
+            ("metaData", &mut self.meta_data),
+            ("protocol", &mut self.protocol),
+        ] {
+            if let Some(found) = action.get(which) {
+                *kept = found.clone();
+            }
+        }
+        let path = |of: &Value| of["path"].as_str().map(str::to_owned);
+        if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
+            self.files.insert(file.path.clone(), file);
+        } else if let Some(path) = action.get("remove").and_then(path) {
+            let at = action["remove"]["deletionTimestamp"].as_u64();
+            self.files.remove(&path);
+            self.removed.insert(path, at.unwrap_or(u64::MAX));
+        } else if let Some(txn) = action.get("txn").filter(|txn| txn["appId"] == APP) {
+            self.batch = txn["version"].as_u64().unwrap_or(0).max(self.batch);
+        } else if let Some(plan) = action["commitInfo"]["ringmark"]["plan"].as_str() {
+            self.plan = plan.to_owned();
+        }
+    }
+
+    /// Keeps it for later readers of the log, in place of the versions up to it.
+    pub(crate) fn keep(&self, objects: &dyn Objects, table: &str) -> anyhow::Result<()> {
+        let files = self.files.values();
+        let oldest_ms = now_ns().saturating_sub(REMOVED_NS) / 1_000_000;
+        let removed = self.removed.iter().filter(|(_, ms)| **ms >= oldest_ms);
+        let text = json!({
+            "format": FORMAT,
+            "next": self.next,
+            "files": files.map(|file| file.action(file.added_ms, false)).collect::<Vec<_>>(),
+            "removed": removed.collect::<BTreeMap<_, _>>(),
+            "batch": self.batch,
+            "plan": self.plan,
+            "metaData": self.meta_data,
+            "protocol": self.protocol,
+        });
+        let name = kept_name(table);
+        objects
+            .put(&name, text.to_string().as_bytes())
+            .context(name)
+    }
+
+    /// The one that was kept; `None`: none was.
+    pub(crate) fn kept(objects: &dyn Objects, table: &str) -> anyhow::Result<Option<Self>> {
+        let name = kept_name(table);
+        let bytes = match objects.get(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.with_context(|| name.clone())?,
+        };
+        let value: Value = serde_json::from_slice(&bytes).with_context(|| name.clone())?;
+        let expected = || {
+            format!(
+                "{name}: expected what a log says, in format {FORMAT}: delete it, and run it again"
+            )
+        };
+        Ok(Some(Self::of_value(&value).with_context(expected)?))
+    }
+
+    fn of_value(value: &Value) -> Option<Self> {
+        if value["format"] != FORMAT {
+            return None;
+        }
+        let files = value["files"].as_array()?.iter();
+        let files = files.map(|file| AddedFile::of_action(&file["add"]));
+        let files = files.map(|file| file.map(|file| (file.path.clone(), file)));
+        let removed = value["removed"].as_object()?.iter();
+        let removed = removed.map(|(path, ms)| Some((path.clone(), ms.as_u64()?)));
+        Some(Self {
+            next: value["next"].as_u64()?,
+            files: files.collect::<Option<_>>()?,
+            removed: removed.collect::<Option<_>>()?,
+            batch: value["batch"].as_u64()?,
+            plan: value["plan"].as_str()?.to_owned(),
+            meta_data: value["metaData"].clone(),
+            protocol: value["protocol"].clone(),
+        })
+    }
+}
+
+fn kept_name(table: &str) -> String {
+    let table = table.rsplit('/').next().unwrap_or_default();
+    format!("{STATE}/log-{table}.json")
+}
