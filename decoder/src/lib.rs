@@ -62,6 +62,7 @@ pub use events::span_pairs::{CutSpans, Paired, SpanPairs};
 pub use events::stats::{RingCount, Stats, TypeCount};
 pub use parts::{CoveredSession, CoveredSlot, LossRow, Part, PartEnd, Settled};
 pub use rows::args::{ArgColumn, ArgKind, value_text};
+pub use rows::cell::text as csv_text;
 pub use rows::column::Column;
 pub use rows::csv::CsvWriter;
 pub use rows::each::{Chosen, RowsEnd};

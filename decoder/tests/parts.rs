@@ -133,9 +133,14 @@ fn whole(inputs: &[Vec<u8>]) -> (Vec<String>, u64) {
 
 /// The same, part by part; calls and spans without an end are left out. Returns what is covered, too.
 fn in_parts(parts: &[Vec<u8>]) -> (Vec<String>, u64, Vec<CoveredSession>) {
+    first_parts(parts, parts.len())
+}
+
+/// The same of some of the parts.
+fn first_parts(parts: &[Vec<u8>], count: usize) -> (Vec<String>, u64, Vec<CoveredSession>) {
     let (mut rows, mut lost) = (Vec::new(), 0);
     let (mut covered, mut before_rows) = (Vec::new(), 0);
-    for (number, part) in parts.iter().enumerate() {
+    for (number, part) in parts[..count].iter().enumerate() {
         let settled = Settled {
             is_all: number + 1 == parts.len(),
             silent_ns: 0,
@@ -163,6 +168,22 @@ fn in_parts(parts: &[Vec<u8>]) -> (Vec<String>, u64, Vec<CoveredSession>) {
     }
     rows.sort();
     (rows, lost, covered)
+}
+
+/// The rows that end in an input and in no part before, and how many events are lost before them.
+fn rows_after(input: &[u8], covered: &[CoveredSession]) -> (Vec<String>, u64) {
+    let mut builder = DumpBuilder::new().bare();
+    builder.resume(covered).expect("a sound state");
+    builder.read("rest", input).expect("a trace");
+    let (mut rows, mut lost) = (Vec::new(), 0);
+    let dump = builder.finish();
+    let done = dump.rows_after(covered, Chosen::default(), |row| {
+        rows.push(line(row));
+        lost += row.lost_before;
+        Ok::<(), ()>(())
+    });
+    lost += done.expect("rows").lost_after;
+    (rows, lost)
 }
 
 /// Sorted rows that only one of them has.
@@ -227,6 +248,11 @@ proptest! {
         pages.iter().for_each(|page| last.extend_from_slice(&page.2));
         last.extend_from_slice(&pieces.end);
         parts.push(last);
+        // Some parts, and the rest at once.
+        let (mut some, _, covered) = first_parts(&parts, parts.len() / 2);
+        some.extend(rows_after(parts.last().expect("one"), &covered).0);
+        let (more, fewer) = differing(&some, &whole.0);
+        prop_assert!(more.is_empty() && fewer.is_empty(), "{more:#?} {fewer:#?}");
         let (rows, lost, covered) = in_parts(&parts);
         prop_assert!(covered.iter().all(|session| session.is_over));
         let (more, fewer) = differing(&rows, &whole.0);

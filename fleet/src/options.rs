@@ -111,6 +111,7 @@ impl Scan {
             hosts: self.host.clone(),
             services: self.service.clone(),
             pids: self.pid.into_iter().collect(),
+            share: None,
         }
     }
 

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use ringmark_decoder::{ArgColumn, ArgKind, Row, Value, escape, value_text};
+use ringmark_format::schema::Level;
 
+/// Places of columns in [`stored_schema`]: arguments, and what is known of the clock.
+const ARGS: usize = 18;
+const CLOCK: [usize; 2] = [19, 20];
 /// Rows that are gathered before they are written.
 pub(crate) const ROWS: usize = 16 << 10;
 
@@ -38,10 +42,20 @@ pub(crate) struct Table {
     truncated: BooleanBuilder,
     args: Vec<ArgBuilder>,
     others: StringBuilder,
+    clock: ClockBuilders,
+    /// Which of the columns of [`stored_schema`] there are, a bit for each.
+    wanted: u32,
     /// The session of the row before: its address and its id as text.
     of_session: (usize, String),
     /// Memory that is used again.
     json: Vec<u8>,
+}
+
+/// What tables of a store have beside, if they are wanted.
+#[derive(Default)]
+struct ClockBuilders {
+    zero_ns: Int64Builder,
+    error_ns: Int64Builder,
 }
 
 /// The column of an argument.
@@ -55,8 +69,23 @@ enum ArgBuilder {
 impl Table {
     /// Without rows. Each of these arguments has a column.
     pub(crate) fn new(args: Vec<ArgColumn>) -> Self {
+        let clock = CLOCK.iter().fold(0, |all, at| all | 1 << at);
+        let schema = Arc::new(schema(&args));
+        Self::with(args, schema, !clock)
+    }
+
+    /// Without rows, with these of the columns of [`stored_schema`], in ascending order.
+    pub(crate) fn stored(columns: &[usize]) -> Result<Self, ArrowError> {
+        let schema = Arc::new(stored_schema().project(columns)?);
+        let wanted = columns.iter().fold(0, |all, at| all | 1 << at);
+        Ok(Self::with(Vec::new(), schema, wanted))
+    }
+
+    fn with(args: Vec<ArgColumn>, schema: SchemaRef, wanted: u32) -> Self {
         Self {
-            schema: Arc::new(schema(&args)),
+            schema,
+            wanted,
+            clock: ClockBuilders::default(),
             args: args.iter().map(|arg| ArgBuilder::new(arg.kind)).collect(),
             names: args,
             rows: 0,
@@ -102,30 +131,39 @@ impl Table {
             self.of_session = (address, session.uuid.to_string());
         }
         self.rows += 1;
-        self.ts_ns.append_option(row.start_ns.map(signed));
-        self.dur_ns.append_option(row.dur_ns.map(signed));
-        self.kind.append_value(row.kind);
-        text(row.name, &mut self.name);
-        text(row.target, &mut self.target);
-        self.level
-            .append_option(row.level().map(|level| level.name()));
-        text(session.host(), &mut self.host);
-        text(session.service(), &mut self.service);
-        self.session.append_value(&self.of_session.1);
-        self.pid.append_option(known(record.pid()));
-        self.tid.append_option(known(record.tid()));
-        text(row.thread(), &mut self.thread);
-        self.ring.append_value(signed(record.ring().0));
-        self.page.append_value(signed(record.page.number.0));
-        self.idx
-            .append_value(i32::try_from(row.index()).unwrap_or(i32::MAX));
-        let depth = row
-            .depth
-            .map(|depth| i32::try_from(depth).unwrap_or(i32::MAX));
-        self.depth.append_option(depth);
-        self.lost_before.append_value(signed(row.lost_before));
-        self.truncated.append_value(row.is_truncated);
-        self.push_args(row);
+        for at in (0..ARGS).filter(|at| self.wanted >> at & 1 == 1) {
+            match at {
+                0 => self.ts_ns.append_option(row.start_ns.map(signed)),
+                1 => self.dur_ns.append_option(row.dur_ns.map(signed)),
+                2 => self.kind.append_value(row.kind),
+                3 => text(row.name, &mut self.name),
+                4 => text(row.target, &mut self.target),
+                5 => self.level.append_option(row.level().map(Level::name)),
+                6 => text(session.host(), &mut self.host),
+                7 => text(session.service(), &mut self.service),
+                8 => self.session.append_value(&self.of_session.1),
+                9 => self.pid.append_option(known(record.pid())),
+                10 => self.tid.append_option(known(record.tid())),
+                11 => text(row.thread(), &mut self.thread),
+                12 => self.ring.append_value(signed(record.ring().0)),
+                13 => self.page.append_value(signed(record.page.number.0)),
+                14 => self.idx.append_value(small(row.index())),
+                15 => self.depth.append_option(row.depth.map(small)),
+                16 => self.lost_before.append_value(signed(row.lost_before)),
+                _ => self.truncated.append_value(row.is_truncated),
+            }
+        }
+        if self.wanted >> ARGS & 1 == 1 {
+            self.push_args(row);
+        }
+        if self.wanted >> CLOCK[0] & 1 == 1 {
+            let zero_ns = record.wall_ns().saturating_sub(record.t_ns);
+            self.clock.zero_ns.append_value(signed(zero_ns));
+        }
+        if self.wanted >> CLOCK[1] & 1 == 1 {
+            let error_ns = session.clock.error_ns(record.t_ns);
+            self.clock.error_ns.append_option(error_ns.map(signed));
+        }
     }
 
     fn push_args(&mut self, row: &Row<'_, '_>) {
@@ -165,30 +203,36 @@ impl Table {
 
     /// The rows so far; afterwards there are none.
     pub(crate) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.rows = 0;
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.ts_ns.finish()),
-            Arc::new(self.dur_ns.finish()),
-            Arc::new(self.kind.finish()),
-            Arc::new(self.name.finish()),
-            Arc::new(self.target.finish()),
-            Arc::new(self.level.finish()),
-            Arc::new(self.host.finish()),
-            Arc::new(self.service.finish()),
-            Arc::new(self.session.finish()),
-            Arc::new(self.pid.finish()),
-            Arc::new(self.tid.finish()),
-            Arc::new(self.thread.finish()),
-            Arc::new(self.ring.finish()),
-            Arc::new(self.page.finish()),
-            Arc::new(self.idx.finish()),
-            Arc::new(self.depth.finish()),
-            Arc::new(self.lost_before.finish()),
-            Arc::new(self.truncated.finish()),
+        let rows = std::mem::take(&mut self.rows);
+        let mut columns: Vec<(usize, ArrayRef)> = vec![
+            (0, Arc::new(self.ts_ns.finish())),
+            (1, Arc::new(self.dur_ns.finish())),
+            (2, Arc::new(self.kind.finish())),
+            (3, Arc::new(self.name.finish())),
+            (4, Arc::new(self.target.finish())),
+            (5, Arc::new(self.level.finish())),
+            (6, Arc::new(self.host.finish())),
+            (7, Arc::new(self.service.finish())),
+            (8, Arc::new(self.session.finish())),
+            (9, Arc::new(self.pid.finish())),
+            (10, Arc::new(self.tid.finish())),
+            (11, Arc::new(self.thread.finish())),
+            (12, Arc::new(self.ring.finish())),
+            (13, Arc::new(self.page.finish())),
+            (14, Arc::new(self.idx.finish())),
+            (15, Arc::new(self.depth.finish())),
+            (16, Arc::new(self.lost_before.finish())),
+            (17, Arc::new(self.truncated.finish())),
         ];
-        columns.extend(self.args.iter_mut().map(ArgBuilder::finish));
-        columns.push(Arc::new(self.others.finish()));
-        RecordBatch::try_new(self.schema.clone(), columns)
+        columns.extend(self.args.iter_mut().map(|arg| (ARGS, arg.finish())));
+        columns.push((ARGS, Arc::new(self.others.finish())));
+        columns.push((CLOCK[0], Arc::new(self.clock.zero_ns.finish())));
+        columns.push((CLOCK[1], Arc::new(self.clock.error_ns.finish())));
+        columns.retain(|(at, _)| self.wanted >> at & 1 == 1);
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        // There may be rows without columns: they are counted.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
     }
 }
 
@@ -305,6 +349,11 @@ fn append_bool(value: Value<'_>, column: &mut BooleanBuilder) -> bool {
 /// A number that all engines read: those beyond 2^63 are no times, and no numbers of pages.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that is small wherever it was written.
+fn small(number: impl TryInto<i32>) -> i32 {
+    number.try_into().unwrap_or(i32::MAX)
 }
 
 pub(crate) fn known(id: u32) -> Option<i32> {

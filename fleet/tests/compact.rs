@@ -8,46 +8,7 @@ mod common_store;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use common_store::{Sent, Store};
-
-/// Two sessions in segments that each hold some pages of both; the last one has their ends.
-fn segments(sent: &[Sent], count: usize) -> Vec<Vec<(&Sent, Vec<u8>)>> {
-    let mut segments = Vec::new();
-    for number in 0..count {
-        let of = sent.iter().map(|sent| {
-            let each = sent.pages.len().div_ceil(count);
-            let pages = sent.pages.chunks(each).nth(number).unwrap_or_default();
-            let mut blocks = pages.concat();
-            let last = ((number + 1) * each).min(sent.pages.len()) - 1;
-            blocks.extend(sent.counters(last));
-            if number + 1 == count {
-                blocks.extend_from_slice(&sent.end);
-            }
-            (sent, blocks)
-        });
-        segments.push(of.collect());
-    }
-    segments
-}
-
-fn put(store: &Store, number: usize, of: &[(&Sent, Vec<u8>)]) {
-    let of: Vec<_> = of
-        .iter()
-        .map(|(sent, blocks)| (*sent, &blocks[..]))
-        .collect();
-    store.segment(number as u64, &of);
-}
-
-/// A store of some sessions without its segments.
-fn begun(name: &str, sent: &[Sent]) -> Store {
-    let store = Store::new(name);
-    sent.iter().for_each(|sent| store.begin(sent));
-    store
-}
-
-fn sessions() -> [Sent; 2] {
-    [Sent::new(19, 1500), Sent::new(23, 1000)]
-}
+use common_store::{Store, begun, put, segments, sessions};
 
 #[test]
 fn tables_have_the_rows_of_a_scan() {

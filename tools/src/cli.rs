@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, compact, completions, cut, demo, doctor, enable, events, export,
-    functions, graph, list, man, record, reference, report, run, scan, snapshot, stat, store,
-    stream, top, trace, verify, view,
+    functions, graph, list, man, query, record, reference, report, run, scan, snapshot, stat,
+    store, stream, top, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 
@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Stream(stream::Args),
     Collect(collect::Args),
     Compact(compact::CompactOptions),
+    Query(query::Args),
     Store(store::Args),
     Certs(certs::Args),
     Events(events::Args),
@@ -127,6 +128,7 @@ impl Command {
             Self::Stream(args) => args.run(),
             Self::Collect(args) => args.run(Cli::command()),
             Self::Compact(args) => args.run(),
+            Self::Query(args) => args.run(),
             Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),
             Self::Events(args) => args.run(),

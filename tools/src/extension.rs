@@ -1,5 +1,6 @@
-//! What needs many other crates, and so another binary: formats with Arrow, and stores of objects that are
-//! no directories. `ringmark-fleet` has it; `ringmark` goes on as that command, found as git finds its own.
+//! What needs many other crates, and so another binary: formats with Arrow, stores of objects that are
+//! no directories, and SQL. `ringmark-fleet` has all but SQL, `ringmark-query` has all; `ringmark` goes on as that command,
+//! found as git finds its own.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,10 +13,13 @@ use std::sync::{Arc, OnceLock};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 
+use crate::output::answer::{Answer, Format};
 use crate::output::{Exit, Failure};
 
-/// The command that has an extension.
-const NAME: &str = "ringmark-fleet";
+/// The command that has formats and stores, and its directory in the repository.
+const FLEET: (&str, &str) = ("ringmark-fleet", "fleet");
+/// The same for SQL.
+pub(crate) const QUERY: (&str, &str) = ("ringmark-query", "query");
 /// The schemes of addresses of stores that need it.
 const SCHEMES: [&str; 3] = ["s3://", "az://", "gs://"];
 
@@ -26,6 +30,11 @@ static INSTALLED: OnceLock<Box<dyn Extension>> = OnceLock::new();
 pub trait Extension: Send + Sync {
     /// Runs a command line, given without the name of the program, whose output needs it; returns an exit code.
     fn run(&self, words: Vec<OsString>) -> u8;
+
+    /// Answers a query; returns an exit code. `None`: this binary has no SQL.
+    fn query(&self, _question: &Question) -> Option<u8> {
+        None
+    }
 
     /// The store at an address such as `s3://BUCKET/PREFIX`, for a reader.
     ///
@@ -38,6 +47,28 @@ pub trait Extension: Send + Sync {
     /// # Errors
     /// As [`Self::source`].
     fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>>;
+}
+
+/// A question in SQL.
+#[derive(Debug)]
+pub struct Question {
+    /// The question.
+    pub sql: String,
+    /// A store, by its address or path, or the path of a trace file.
+    pub store: String,
+    /// Where the tables of the store are; `None`: in it.
+    pub tables: Option<String>,
+    /// Bytes of memory for sorted and grouped rows.
+    pub memory: u64,
+    pub(crate) format: Format,
+}
+
+impl Question {
+    /// What prints the answer. `columns`: the name of each, and whether it has numbers.
+    #[must_use]
+    pub fn answer(&self, columns: Vec<(String, bool)>) -> Answer {
+        Answer::new(self.format, columns)
+    }
 }
 
 /// Makes the extension that of this binary.
@@ -62,7 +93,7 @@ pub fn store_url(path: &Path) -> Option<&str> {
 pub(crate) fn required(wanted: &str) -> Result<&'static dyn Extension, Failure> {
     match INSTALLED.get() {
         Some(extension) => Ok(&**extension),
-        None => Err(go_on(wanted, words())),
+        None => Err(go_on(FLEET, wanted, words())),
     }
 }
 
@@ -73,7 +104,7 @@ pub(crate) fn required(wanted: &str) -> Result<&'static dyn Extension, Failure> 
 /// As [`required`].
 pub(crate) fn write(wanted: &str, named: Option<&Path>) -> anyhow::Result<Exit> {
     let Some(extension) = INSTALLED.get() else {
-        return Err(go_on(wanted, words()).into());
+        return Err(go_on(FLEET, wanted, words()).into());
     };
     let mut words = words();
     if let Some(path) = named {
@@ -85,21 +116,31 @@ pub(crate) fn write(wanted: &str, named: Option<&Path>) -> anyhow::Result<Exit> 
     Ok(Exit(extension.run(words)))
 }
 
-fn words() -> Vec<OsString> {
+/// Answers a query; `None`: this binary cannot.
+pub(crate) fn query(question: &Question) -> Option<u8> {
+    INSTALLED.get()?.query(question)
+}
+
+/// The command line without the name of the program.
+pub(crate) fn words() -> Vec<OsString> {
     env::args_os().skip(1).collect()
 }
 
-/// Goes on as `ringmark-fleet`: the one next to this program, or else that on `PATH`. Returns only if there
+/// Goes on as another command: the one next to this program, or else that on `PATH`. Returns only if there
 /// is none.
-fn go_on(wanted: &str, words: Vec<OsString>) -> Failure {
-    let beside = env::current_exe().map(|exe| exe.with_file_name(NAME));
+pub(crate) fn go_on(
+    (name, directory): (&str, &str),
+    wanted: &str,
+    words: Vec<OsString>,
+) -> Failure {
+    let beside = env::current_exe().map(|exe| exe.with_file_name(name));
     let beside = beside.ok().filter(|path| path.is_file());
-    let program = beside.unwrap_or_else(|| PathBuf::from(NAME));
+    let program = beside.unwrap_or_else(|| PathBuf::from(name));
     let error = Command::new(&program).args(words).exec();
     match error.kind() {
         io::ErrorKind::NotFound => Failure::usage(format!(
-            "{wanted} needs {NAME}, found neither next to ringmark nor on PATH; in the repository \
-             'cargo install --locked --path fleet' installs it"
+            "{wanted} needs {name}, found neither next to ringmark nor on PATH; in the repository \
+             'cargo install --locked --path {directory}' installs it"
         )),
         _ => Failure::no_target(format!("{}: {error}", program.display())),
     }

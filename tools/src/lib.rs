@@ -1,7 +1,7 @@
 //! The command line of `ringmark`: records what traced programs do, and shows it.
 //!
-//! Two binaries are made of it: `ringmark`, and `ringmark-fleet`, which has an [`Extension`] with what
-//! needs many other crates.
+//! Three binaries are made of it: `ringmark`, and `ringmark-fleet` and `ringmark-query`, which have an [`Extension`] with
+//! what needs many other crates.
 //!
 //! `cli` is the command line, `commands` has a module per command. They share these rooms: `options`
 //! that several commands take, `input` reads trace files, stores and living rings, `recording` writes
@@ -26,11 +26,12 @@ mod viewer;
 use std::process::ExitCode;
 
 pub use commands::compact::CompactOptions;
-pub use extension::{Extension, store_url};
+pub use extension::{Extension, Question, store_url};
+pub use output::answer::{Answer, Cell};
 use output::report;
 
 /// Runs the command line of this process. Without an extension, what needs one is handed over to
-/// `ringmark-fleet`.
+/// `ringmark-fleet` or `ringmark-query`.
 #[must_use]
 pub fn main(extension: Option<Box<dyn Extension>>) -> ExitCode {
     extension::install(extension);

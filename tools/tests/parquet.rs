@@ -47,6 +47,28 @@ fn without_the_other_command_its_name_and_installation_are_said() {
 }
 
 #[test]
+fn sql_is_for_another_command() {
+    let place = Place::new("query");
+    let words = ["query", "SELECT 1", "store", "--format", "json"];
+    let output = ringmark(&place.0, &words);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "query needs ringmark-query, found neither next to ringmark nor on PATH";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert!(said(&output).contains("cargo install --locked --path query"));
+    let script = place.0.join("ringmark-query");
+    fs::write(
+        &script,
+        "#!/bin/sh\nfor word; do echo \"$word\"; done\nexit 3\n",
+    )
+    .unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = ringmark(&place.0, &words);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let expected = words.join("\n") + "\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}
+
+#[test]
 fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
     let place = Place::new("there");
     let script = place.0.join("ringmark-fleet");

@@ -121,6 +121,12 @@ impl Filter {
         self.end_ns.is_some()
     }
 
+    /// Lets only events before this time pass, in ns since 1970.
+    pub const fn to_wall_ns(&mut self, ns: u64) -> &mut Self {
+        self.to = Some(Moment::Wall(ns));
+        self
+    }
+
     /// Whether a span or call that one record describes begins in the filter's time. One that ends in
     /// it and began before passes, and not all that lay inside it does.
     #[must_use]

@@ -8,7 +8,7 @@ use super::together::{Waiting, take_later};
 use super::{CoveredSession, Settled};
 use crate::events::event::{Event, Lost};
 use crate::events::payload::Payload;
-use crate::rows::each::{Chosen, LostSince};
+use crate::rows::each::{Chosen, LostSince, RowsEnd};
 use crate::rows::row::Row;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::session::Session;
@@ -182,22 +182,46 @@ impl Part {
     }
 }
 
+impl Dump {
+    /// Gives each row that ends in what was read and that is in no earlier part. The builder was resumed with `covered`.
+    /// Unlike a [`Part`], nothing waits: what is not here counts as lost or missing, and a span or call that has not ended has
+    /// no row.
+    ///
+    /// # Errors
+    /// The first of `to`.
+    pub fn rows_after<'d, E>(
+        &'d self,
+        covered: &[CoveredSession],
+        chosen: Chosen,
+        to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
+    ) -> Result<RowsEnd, E> {
+        let mut lost = LostSince::new();
+        for session in &self.sessions {
+            let host = session.stored_host.as_deref().unwrap_or_default();
+            let is_its = |of: &&CoveredSession| of.session == session.uuid && of.host == host;
+            if let Some(of) = covered.iter().find(is_its) {
+                lost_of(of, session.number, &mut lost);
+            }
+        }
+        let all = (chosen, self.events_by_pages());
+        self.rows_and_losses(all, &mut lost, to, |_| ())
+    }
+}
+
 /// The losses for the next rows, by session of the dump and slot.
 fn lost_since(covered: &[CoveredSession], places: &[usize]) -> LostSince {
     let mut lost = LostSince::new();
     for (number, place) in places.iter().enumerate() {
-        let of = &covered[*place];
-        let slots = of
-            .slots
-            .iter()
-            .map(|(slot, of)| (Some(*slot), of.lost_since));
-        let all = slots.chain([(None, of.lost_since)]);
-        lost.extend(
-            all.filter(|one| one.1 > 0)
-                .map(|(slot, count)| ((number, slot), count)),
-        );
+        lost_of(&covered[*place], number, &mut lost);
     }
     lost
+}
+
+fn lost_of(of: &CoveredSession, number: usize, lost: &mut LostSince) {
+    let slots = of.slots.iter();
+    let slots = slots.map(|(slot, of)| (Some(*slot), of.lost_since));
+    let all = slots.chain([(None, of.lost_since)]).filter(|one| one.1 > 0);
+    lost.extend(all.map(|(slot, count)| ((number, slot), count)));
 }
 
 fn keep_lost(lost: LostSince, covered: &mut [CoveredSession], places: &[usize]) {

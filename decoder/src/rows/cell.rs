@@ -17,8 +17,8 @@ const FORMULA: [char; 9] = [
     '=', '+', '-', '@', '\'', '\u{FF1D}', '\u{FF0B}', '\u{FF0D}', '\u{FF20}',
 ];
 
-/// Appends a text.
-pub(super) fn text(bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends a text as a cell of CSV: one that does nothing in a terminal, and is no formula in a spreadsheet.
+pub fn text(bytes: &[u8], out: &mut Vec<u8>) {
     const PLAIN: &[u8] = b"_:./-+=@ ()<>#*&[]{}!?%";
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || PLAIN.contains(byte);
     let is_formula = matches!(bytes, [b'=' | b'+' | b'-' | b'@', ..]);

@@ -23,7 +23,7 @@
 //! [`args`] name the columns, [`cell`] and [`csv`] write them as CSV, and [`groups`] sums rows up by columns.
 
 pub(crate) mod args;
-mod cell;
+pub(crate) mod cell;
 pub(crate) mod column;
 pub(crate) mod csv;
 pub(crate) mod each;

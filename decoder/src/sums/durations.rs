@@ -176,7 +176,19 @@ impl Durations {
 
     fn percentile_of(&self, sorted: &[u64], percent: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
-        let rank = u64::try_from(rank).unwrap_or(u64::MAX).max(1);
+        self.ranked(sorted, u64::try_from(rank).unwrap_or(u64::MAX))
+    }
+
+    /// The duration in ns that this part of them do not exceed, from 0 to 1, as [`Self::percentile_ns`] has it.
+    #[must_use]
+    pub fn quantile_ns(&self, part: f64) -> u64 {
+        let mut sorted = self.exact.clone();
+        sorted.sort_unstable();
+        self.ranked(&sorted, (self.count as f64 * part).ceil() as u64)
+    }
+
+    fn ranked(&self, sorted: &[u64], rank: u64) -> u64 {
+        let rank = rank.max(1);
         if self.powers.is_empty() {
             let place = rank.min(self.count).saturating_sub(1) as usize;
             return sorted.get(place).copied().unwrap_or(0);
@@ -196,6 +208,61 @@ impl Durations {
             }
         }
         self.max
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let powers = self.powers.iter().flatten().count() * BUCKETS * 8;
+        let kept = self.exact.capacity() * 8 + self.powers.capacity() * size_of::<usize>();
+        size_of::<Self>() + kept + powers
+    }
+
+    /// Appends all of it as bytes, for [`Self::of_bytes`] of the same version.
+    pub fn bytes(&self, out: &mut Vec<u8>) {
+        let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
+        let (high, low) = ((self.sum >> 64) as u64, self.sum as u64);
+        let numbers = [self.count, high, low, self.min, self.max];
+        numbers.into_iter().for_each(&mut word);
+        word(self.exact.len() as u64);
+        self.exact.iter().for_each(|ns| word(*ns));
+        for (power, counts) in self.powers.iter().enumerate() {
+            for (bucket, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
+                if *count > 0 {
+                    word((power * BUCKETS + bucket) as u64);
+                    word(*count);
+                }
+            }
+        }
+    }
+
+    /// What [`Self::bytes`] wrote; `None`: it is something else.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let words = bytes
+            .chunks(8)
+            .map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
+        let words: Vec<u64> = words.collect::<Option<_>>()?;
+        let [count, high, low, min, max, exact, ref rest @ ..] = *words else {
+            return None;
+        };
+        let (exact, buckets) = rest.split_at_checked(usize::try_from(exact).ok()?)?;
+        let mut found = Self {
+            count,
+            sum: u128::from(high) << 64 | u128::from(low),
+            min,
+            max,
+            exact: exact.to_vec(),
+            ..Self::default()
+        };
+        for pair in buckets.chunks(2) {
+            let &[place, count] = pair else { return None };
+            found.begin_powers();
+            let place = usize::try_from(place).ok()?;
+            let counts = found.powers.get_mut(place / BUCKETS)?;
+            counts.get_or_insert_with(|| Box::new([0; BUCKETS]))[place % BUCKETS] = count;
+        }
+        Some(found)
     }
 
     /// The histogram: its buckets that are not empty, the shortest first. There are 32 for each power
@@ -338,6 +405,12 @@ mod tests {
             let mut turned = Durations::new();
             turned.merge(&merged);
             assert_eq!(answers(&turned), answers(&whole), "seed {seed}");
+            let mut bytes = Vec::new();
+            merged.bytes(&mut bytes);
+            let read = Durations::of_bytes(&bytes).expect("its bytes");
+            assert_eq!(answers(&read), answers(&whole), "seed {seed}");
+            assert_eq!(read.quantile_ns(0.99), whole.percentile_ns(99));
+            assert!(Durations::of_bytes(&bytes[..bytes.len() - 1]).is_none());
         }
     }
 

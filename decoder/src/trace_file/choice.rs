@@ -14,6 +14,8 @@ pub struct SessionChoice {
     pub services: Vec<String>,
     /// Process ids, as the processes know them.
     pub pids: Vec<u32>,
+    /// A share of the hosts: which one, counted from 0, and of how many.
+    pub share: Option<(u32, u32)>,
 }
 
 fn names(patterns: &[String], name: &[u8]) -> bool {
@@ -25,13 +27,16 @@ impl SessionChoice {
     /// Whether it lets all sessions pass.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        self.hosts.is_empty() && self.services.is_empty() && self.pids.is_empty()
+        let names = self.hosts.is_empty() && self.services.is_empty();
+        names && self.pids.is_empty() && self.share.is_none()
     }
 
     /// Whether sessions of this host can pass.
     #[must_use]
     pub fn host_passes(&self, host: &[u8]) -> bool {
-        names(&self.hosts, host)
+        let sum = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add((*byte).into());
+        let is_shared = |(share, of): (u32, u32)| host.iter().fold(0, sum) % of.max(1) == share;
+        names(&self.hosts, host) && self.share.is_none_or(is_shared)
     }
 
     /// Whether the host alone says which sessions pass.

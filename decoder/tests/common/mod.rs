@@ -1,6 +1,7 @@
 //! Dumps built by hand: what a recorder would have written.
 #![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 
+pub mod many_hosts;
 pub mod random_trace;
 
 use ringmark_decoder::{Damage, Dump, DumpBuilder, JsonWriter, TextWriter};

@@ -6,19 +6,23 @@ use super::time::date_and_hour;
 
 /// A file of a table, as `add` names it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AddedFile {
+pub struct AddedFile {
     /// Its path below the table.
-    pub(crate) path: String,
-    pub(crate) date: String,
-    pub(crate) hour: u32,
-    pub(crate) bytes: u64,
-    pub(crate) rows: u64,
+    pub path: String,
+    /// Day of its rows, UTC.
+    pub date: String,
+    /// Hour of that day.
+    pub hour: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// Number of its rows.
+    pub rows: u64,
     /// Earliest and latest start, ns since 1970; `None`: none is known.
-    pub(crate) times: Option<(i64, i64)>,
+    pub times: Option<(i64, i64)>,
     /// Rows without a known start.
-    pub(crate) without_time: u64,
+    pub without_time: u64,
     /// When it was added, in ms since 1970; 0: it was not yet.
-    pub(crate) added_ms: u64,
+    pub added_ms: u64,
 }
 
 impl AddedFile {

@@ -43,6 +43,14 @@ struct Open {
     used: u64,
 }
 
+/// The table that a row belongs to.
+pub(crate) fn table_of(row: &Row<'_, '_>) -> &'static str {
+    match row.kind {
+        "span" | "call" => "spans",
+        _ => "events",
+    }
+}
+
 /// The columns of a table.
 pub(crate) fn schema(table: &str) -> SchemaRef {
     match table {
@@ -65,10 +73,7 @@ impl<'o> Files<'o> {
 
     /// Adds a row to the file of its start. One whose start is not known is where it ended.
     pub(crate) fn push(&mut self, row: &Row<'_, '_>) -> anyhow::Result<()> {
-        let table = match row.kind {
-            "span" | "call" => "spans",
-            _ => "events",
-        };
+        let table = table_of(row);
         let ns = row.start_ns.unwrap_or_else(|| row.record.wall_ns());
         let place = (table, ns / super::time::HOUR_NS);
         self.rows += 1;

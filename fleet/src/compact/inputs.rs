@@ -92,6 +92,15 @@ pub(crate) fn read(
     })
 }
 
+/// Reads the schema of sessions that have something open.
+pub(crate) fn read_schema_of(
+    source: &dyn ObjectSource,
+    covered: &[CoveredSession],
+    builder: &mut DumpBuilder,
+) -> anyhow::Result<()> {
+    read_schema(source, (&[], false), covered, builder)
+}
+
 /// Reads the schema of all sessions that may have rows.
 fn read_schema(
     source: &dyn ObjectSource,

@@ -6,6 +6,7 @@
 //! reads and writes the logs, [`snapshot`] is what one says, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
+//! [`now`] reads the tables for queries.
 
 mod added_file;
 mod batch;
@@ -18,6 +19,7 @@ mod list;
 mod log;
 mod losses;
 mod merge;
+mod now;
 mod objects;
 mod orphans;
 mod plan;
@@ -38,8 +40,14 @@ use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;
 
 use crate::remote::Bucket;
+pub use added_file::AddedFile;
 use batch::{Compactor, Done};
+pub(crate) use files::table_of;
+pub(crate) use forgotten::Forgotten;
+pub(crate) use inputs::read_schema_of;
 pub(crate) use list::{TableFiles, list};
+pub(crate) use now::TablesNow;
+pub(crate) use objects::path;
 use remove::Removal;
 use retention::Raw;
 

@@ -165,7 +165,10 @@ impl Store {
     }
 
     pub fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringmark-fleet"));
+        // The tests of ringmark-query have only that: it can do the same.
+        let program = option_env!("CARGO_BIN_EXE_ringmark-fleet");
+        let program = program.or(option_env!("CARGO_BIN_EXE_ringmark-query"));
+        let mut command = Command::new(program.expect("a program that is tested"));
         command.current_dir(&self.0).args(words.split(' '));
         command
     }
@@ -216,19 +219,7 @@ impl Store {
     /// Checks that the tables have the rows of a scan, each once, and beside them only spans and calls that
     /// did not end. Returns the number of the latter.
     pub fn check(&self, expected: &[String], what: &str) -> usize {
-        let mut left: BTreeMap<&str, i64> = BTreeMap::new();
-        let rows = self.rows();
-        rows.iter()
-            .for_each(|row| *left.entry(row).or_default() += 1);
-        expected
-            .iter()
-            .for_each(|row| *left.entry(row).or_default() -= 1);
-        let differing = left
-            .iter()
-            .filter(|(row, count)| **count < 0 || **count > 0 && (**count > 1 || !is_unended(row)));
-        let differing: Vec<_> = differing.take(5).collect();
-        assert!(differing.is_empty(), "{what}: {differing:#?}");
-        rows.len() - expected.len()
+        check(&self.rows(), expected, what)
     }
 
     /// The rows that a scan of the store gives.
@@ -251,12 +242,69 @@ impl Store {
     }
 }
 
+/// Two sessions in segments that each hold some pages of both; the last one has their ends.
+pub fn segments(sent: &[Sent], count: usize) -> Vec<Vec<(&Sent, Vec<u8>)>> {
+    let mut segments = Vec::new();
+    for number in 0..count {
+        let of = sent.iter().map(|sent| {
+            let each = sent.pages.len().div_ceil(count);
+            let pages = sent.pages.chunks(each).nth(number).unwrap_or_default();
+            let mut blocks = pages.concat();
+            let last = ((number + 1) * each).min(sent.pages.len()) - 1;
+            blocks.extend(sent.counters(last));
+            if number + 1 == count {
+                blocks.extend_from_slice(&sent.end);
+            }
+            (sent, blocks)
+        });
+        segments.push(of.collect());
+    }
+    segments
+}
+
+/// Puts segment `number`.
+pub fn put(store: &Store, number: usize, of: &[(&Sent, Vec<u8>)]) {
+    let of: Vec<_> = of
+        .iter()
+        .map(|(sent, blocks)| (*sent, &blocks[..]))
+        .collect();
+    store.segment(number as u64, &of);
+}
+
+/// A store of some sessions without its segments.
+pub fn begun(name: &str, sent: &[Sent]) -> Store {
+    let store = Store::new(name);
+    sent.iter().for_each(|sent| store.begin(sent));
+    store
+}
+
+/// Two sessions that have ended.
+pub fn sessions() -> [Sent; 2] {
+    [Sent::new(19, 1500), Sent::new(23, 1000)]
+}
+
+/// As [`Store::check`], for rows from anywhere.
+pub fn check(rows: &[String], expected: &[String], what: &str) -> usize {
+    let mut left: BTreeMap<&str, i64> = BTreeMap::new();
+    rows.iter()
+        .for_each(|row| *left.entry(row).or_default() += 1);
+    expected
+        .iter()
+        .for_each(|row| *left.entry(row).or_default() -= 1);
+    let differing = left
+        .iter()
+        .filter(|(row, count)| **count < 0 || **count > 0 && (**count > 1 || !is_unended(row)));
+    let differing: Vec<_> = differing.take(5).collect();
+    assert!(differing.is_empty(), "{what}: {differing:#?}");
+    rows.len() - expected.len()
+}
+
 pub fn said(done: &Output) -> String {
     String::from_utf8(done.stderr.clone()).expect("UTF-8")
 }
 
 /// Columns that are compared: all but when losses were noticed, and what is only in tables.
-const COLUMNS: [&str; 18] = [
+pub const COLUMNS: [&str; 18] = [
     "kind",
     "ts_ns",
     "dur_ns",
@@ -277,7 +325,8 @@ const COLUMNS: [&str; 18] = [
     "args",
 ];
 
-fn is_unended(row: &str) -> bool {
+/// Whether a row is a span or a call without an end.
+pub fn is_unended(row: &str) -> bool {
     let mut cells = row.split('|');
     let (kind, _) = (cells.next(), cells.next());
     matches!(kind, Some("span" | "call"))

@@ -289,6 +289,7 @@ pub const PLAIN: &[&str] = &[
     "function-tracer/",
     "fuzz/",
     "producer/",
+    "query/",
     "reader/",
     "ring/",
     "tests/",

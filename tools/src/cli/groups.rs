@@ -25,7 +25,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Control", &["enable", "disable", "trace"]),
-    ("Fleet", &["stream", "collect", "compact", "store", "certs"]),
+    (
+        "Fleet",
+        &["stream", "collect", "compact", "query", "store", "certs"],
+    ),
     ("Help", &["doctor", "demo", "completions", "man", "help"]),
 ];
 

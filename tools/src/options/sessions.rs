@@ -22,6 +22,7 @@ impl SessionOptions {
             hosts: self.host.clone(),
             services: self.service.clone(),
             pids: pid.into_iter().collect(),
+            share: None,
         }
     }
 

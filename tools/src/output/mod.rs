@@ -1,6 +1,7 @@
 //! What commands print: exit codes and errors, standard output with its pager and colours, tables,
 //! JSON, lines of events, units, notices and progress on standard error.
 
+pub(crate) mod answer;
 pub(crate) mod endings;
 pub(crate) mod event_lines;
 mod failure;

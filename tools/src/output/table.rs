@@ -1,5 +1,6 @@
 //! Tables of text whose columns fit their content.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::iter::repeat_n;
 
@@ -43,7 +44,7 @@ const LEFT_OUT: [&str; 25] = [
 /// Rows of text under headings. Columns whose heading starts with `>` are right-aligned.
 #[derive(Debug)]
 pub(crate) struct Table {
-    headings: Vec<&'static str>,
+    headings: Vec<Cow<'static, str>>,
     rows: Vec<Vec<String>>,
     feet: Vec<String>,
     /// Width of the terminal, at which rows end.
@@ -55,8 +56,17 @@ pub(crate) struct Table {
 impl Table {
     /// A table without rows.
     pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self::with(headings.iter().map(|of| Cow::Borrowed(*of)).collect())
+    }
+
+    /// The same with headings that are known at run time.
+    pub(crate) fn of(headings: Vec<String>) -> Self {
+        Self::with(headings.into_iter().map(Cow::Owned).collect())
+    }
+
+    const fn with(headings: Vec<Cow<'static, str>>) -> Self {
         Self {
-            headings: headings.to_vec(),
+            headings,
             rows: Vec::new(),
             feet: Vec::new(),
             cut_to: None,
@@ -121,6 +131,23 @@ impl Table {
         }
         self.shorten(columns);
         self.cut_to = Some(columns);
+    }
+
+    /// The same, with all columns: texts are cut in their middle, the widest first.
+    pub(crate) fn fit_texts(&mut self, columns: Option<usize>) {
+        let Some(columns) = columns else { return };
+        self.cut_to = Some(columns);
+        let widths = self.widths();
+        let texts = (0..widths.len()).filter(|at| !self.headings[*at].starts_with('>'));
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_by_key(|at| usize::MAX - widths[*at]);
+        for place in texts {
+            let too_much = self.row_width().saturating_sub(columns);
+            let room = widths[place].saturating_sub(too_much).max(SHORTEST_NAME);
+            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
+                shorten_name(cell, room);
+            }
+        }
     }
 
     /// Cuts names so that rows have at most `columns`, or names their shortest form.
@@ -284,6 +311,11 @@ mod tests {
     fn columns_that_say_nothing_are_for_files() {
         let mut table = Table::new(&["ON", "NAME", "CATEGORY"]);
         table.row(vec!["-".into(), "a".into(), String::new()]);
+        let mut all = Table::of(table.headings.iter().map(ToString::to_string).collect());
+        all.row(vec!["-".into(), "a".repeat(90), String::new()]);
+        all.fit_texts(Some(40));
+        assert_eq!(all.headings, ["ON", "NAME", "CATEGORY"]);
+        assert!(all.row_width() <= 40);
         table.fit(Some(80));
         assert_eq!(table.headings, ["NAME"]);
     }
