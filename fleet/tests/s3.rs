@@ -292,6 +292,22 @@ fn a_store_in_azure_is_written_and_read() {
     let listed: serde_json::Value =
         serde_json::from_str(&scene.printed(&["store", "ls", "--json"])).expect("JSON");
     assert!(listed["written"].as_u64() >= Some(emitted), "{listed}");
+    // Its tables are there, too.
+    let compacted = || String::from_utf8_lossy(&scene.told(&["compact"]).stderr).into_owned();
+    let rows = scene.printed(&["scan"]).lines().count() - 1;
+    let first = compacted();
+    assert!(
+        first.contains(&format!("tests: {rows} rows of")),
+        "{rows}, {emitted}: {first}"
+    );
+    let again = compacted();
+    assert!(again.contains("tests: 0 rows of 0 segments"), "{again}");
+    let files = scene.printed(&["store", "files", "--table", "events"]);
+    let start = "az://bucket/of/tests/tables/events/date=";
+    assert!(
+        files.starts_with(start) && files.lines().count() == 1,
+        "{files}"
+    );
 }
 
 /// Bytes that readers of the store get, and their requests, by `words`.
