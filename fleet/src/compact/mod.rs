@@ -38,6 +38,7 @@ use ringmark_cli::{CompactOptions, store_url};
 use ringmark_decoder::duration_ns;
 use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;
+use serde_json::{Value, json};
 
 use crate::remote::Bucket;
 pub use added_file::AddedFile;
@@ -47,6 +48,7 @@ pub(crate) use forgotten::Forgotten;
 pub(crate) use inputs::read_schema_of;
 pub(crate) use list::{TableFiles, list};
 pub(crate) use now::TablesNow;
+use objects::Objects;
 pub(crate) use objects::path;
 use remove::Removal;
 use retention::Raw;
@@ -59,13 +61,12 @@ const ORPHANS_NS: u64 = 24 * time::HOUR_NS;
 
 /// Makes tables of what is new. Returns whether nothing was damaged.
 pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
-    let time = |option: &str, text: &str| {
-        duration_ns(text).with_context(|| format!("{option} {text}: expected a time such as 24h"))
-    };
-    let silent_ns = time("--silent", &options.silent)?;
-    let keep = options.keep_raw.as_deref();
-    let keep_ns = keep.map(|text| time("--keep-raw", text)).transpose()?;
-    let orphans_ns = time("--keep-orphans", &options.keep_orphans)?;
+    let silent_ns = time_of("--silent", &options.silent)?;
+    // What is wrong is said before anything is done.
+    if let Some(text) = &options.keep_raw {
+        time_of("--keep-raw", text)?;
+    }
+    let orphans_ns = time_of("--keep-orphans", &options.keep_orphans)?;
     if orphans_ns < ORPHANS_NS {
         let found = &options.keep_orphans;
         bail!(
@@ -83,36 +84,75 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
     };
     let done = compactor.run()?;
     report(into, &done);
+    let mut told = json!({
+        "rows": done.rows,
+        "batches": done.batches,
+        "segments": done.segments,
+        "waiting_segments": done.waiting,
+        "unended": done.unended,
+        "late_pages": done.late,
+        "late_segments": done.plan.late.len(),
+        "damage": done.damage.len(),
+    });
+    let (before, after) = match options.merge {
+        true => merge::merge(tables, &new_uuid()?.to_string())?,
+        false => (0, 0),
+    };
     if options.merge {
-        let (before, after) = merge::merge(tables, &new_uuid()?.to_string())?;
         eprintln!("ringmark-fleet: {into}: {before} small files are {after} now");
     }
-    if let Some(keep_ns) = keep_ns {
+    (told["merged_files"], told["merged_into"]) = (before.into(), after.into());
+    delete(options, (&*raw, tables), &done, &mut told)?;
+    if let Some(line) = options.compacted(told) {
+        println!("{line}");
+    }
+    Ok(done.damage.is_empty())
+}
+
+/// Deletes what is not needed or wanted any more, and says how much.
+fn delete(
+    options: &CompactOptions,
+    (source, tables): (&dyn ObjectSource, &dyn Objects),
+    done: &Done,
+    told: &mut Value,
+) -> anyhow::Result<()> {
+    let into = options.into.as_ref().unwrap_or(&options.store);
+    let (mut segments, mut schema, mut rows) = (0, 0, 0);
+    if let Some(text) = &options.keep_raw {
         let objects = &*objects::place(&options.store, new_uuid()?)?;
-        let source = &*raw;
-        let (segments, schema) = Raw { source, objects }.delete(&done.plan, keep_ns)?;
+        let keep_ns = time_of("--keep-raw", text)?;
+        (segments, schema) = Raw { source, objects }.delete(&done.plan, keep_ns)?;
         eprintln!(
             "ringmark-fleet: {}: {segments} segments and {schema} schema objects deleted",
             options.store
         );
     }
     if let Some(host) = &options.rm_host {
-        let writer = new_uuid()?.to_string();
         let removal = Removal {
             objects: tables,
             host,
-            writer,
+            writer: new_uuid()?.to_string(),
         };
-        let rows = removal.run()?;
+        rows = removal.run()?;
         eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
     }
     checkpoint::write(tables)?;
     retention::tables(tables)?;
+    let orphans_ns = time_of("--keep-orphans", &options.keep_orphans)?;
     let orphans = orphans::delete(tables, orphans_ns, &new_uuid()?.to_string())?;
     if orphans > 0 {
         eprintln!("ringmark-fleet: {into}: {orphans} files deleted that no log names");
     }
-    Ok(done.damage.is_empty())
+    told["deleted_segments"] = segments.into();
+    told["deleted_schema"] = schema.into();
+    told["removed_rows"] = rows.into();
+    told["deleted_orphans"] = orphans.into();
+    Ok(())
+}
+
+/// A time of an option, in ns.
+fn time_of(option: &str, text: &str) -> anyhow::Result<u64> {
+    duration_ns(text).with_context(|| format!("{option} {text}: expected a time such as 24h"))
 }
 
 fn report(into: &str, done: &Done) {

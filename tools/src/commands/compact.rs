@@ -2,6 +2,7 @@
 
 use crate::extension;
 use crate::output::Exit;
+use crate::output::json::{Head, Line, NewJsonOption, object};
 
 /// Make Parquet tables of what collectors have stored as objects
 #[derive(Debug, clap::Args)]
@@ -41,9 +42,18 @@ pub struct CompactOptions {
     /// Remove all rows of a host from the tables. Segments keep its events until --keep-raw deletes them
     #[arg(long, value_name = "HOST")]
     pub rm_host: Option<String>,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 impl CompactOptions {
+    /// What a run did, as a line of JSON; `None`: JSON is not wanted.
+    #[must_use]
+    pub fn compacted(&self, fields: serde_json::Value) -> Option<String> {
+        let object = object("compacted", &Head::default(), fields);
+        self.json.is_on().then(|| Line(object).to_string())
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         extension::write("compact", None)
     }
