@@ -56,6 +56,14 @@ print(chdb.connect().query(sys.argv[1], 'TabSeparated'), end='')
 /// Prints where Spark is.
 const SPARK: &str = "import os, pyspark; print(os.path.dirname(pyspark.__file__))";
 
+/// Spark begins when both executors are there, so that both get something to do.
+const TOGETHER: &str = "\
+spark.cores.max 2
+spark.scheduler.minRegisteredResourcesRatio 1.0
+spark.scheduler.maxRegisteredResourcesWaitingTime 300s
+spark.ui.enabled false
+";
+
 /// What an engine says of a name: calls, sum, minimum, maximum, and p99 by the nearest rank.
 type Answers = BTreeMap<String, [i64; 5]>;
 
@@ -142,6 +150,7 @@ impl Stage {
         command.current_dir(&self.root).env("HOME", &self.root);
         command.env("PATH", format!("{}:{path}", bin.display()));
         command.env("SPARK_HOME", self.root.join("spark"));
+        command.env("SPARK_CONF_DIR", self.root.join("spark/conf"));
         command
     }
 
@@ -168,10 +177,12 @@ impl Stage {
         for entry in fs::read_dir(spark.trim()).expect("Spark") {
             let path = entry.expect("an entry").path();
             let name = path.file_name().expect("a name");
-            if name != "work" {
+            if name != "work" && name != "conf" {
                 symlink(&path, home.join(name)).expect("a link");
             }
         }
+        fs::create_dir(home.join("conf")).expect("a directory");
+        fs::write(home.join("conf/spark-defaults.conf"), TOGETHER).expect("a file");
     }
 
     /// How many executors of Spark have done something.
