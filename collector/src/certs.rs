@@ -395,7 +395,7 @@ fn put(dir: &Path, to: &Path, SignedCert { cert, key }: &SignedCert) -> Result<(
     written
 }
 
-fn make_dir(dir: &Path) -> Result<(), CertsError> {
+pub(crate) fn make_dir(dir: &Path) -> Result<(), CertsError> {
     let mut builder = DirBuilder::new();
     builder
         .recursive(true)
@@ -409,7 +409,7 @@ fn make_new_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// Writes a new file that only this user may read, and makes it durable.
-fn write(path: &Path, text: &str) -> Result<(), CertsError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), CertsError> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(path).map_err(at(path))?;

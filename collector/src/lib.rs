@@ -39,6 +39,7 @@ mod mutex;
 mod notice;
 mod options;
 mod peer;
+pub mod policy_key;
 mod reason;
 mod refusals;
 mod server;

@@ -138,8 +138,7 @@ impl Policy {
     /// What holds for a service; `None`: nothing.
     #[must_use]
     pub fn of(&self, service: &str) -> Option<&ServicePolicy> {
-        let named = |name: &str| self.services.iter().find(|one| one.service == name);
-        named(service).or_else(|| named(ANY_SERVICE))
+        ServicePolicy::of(&self.services, service)
     }
 
     /// The text with its signature.
@@ -229,6 +228,13 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 impl ServicePolicy {
+    /// The section that holds for a service; `None`: there is none.
+    #[must_use]
+    pub fn of<'a>(all: &'a [Self], service: &str) -> Option<&'a Self> {
+        let named = |name: &str| all.iter().find(|one| one.service == name);
+        named(service).or_else(|| named(ANY_SERVICE))
+    }
+
     fn take(&mut self, key: &str, value: &str, line: &str) -> Result<(), String> {
         match (key, value) {
             ("budget", _) if self.budget.bytes_per_hour.is_none() => {

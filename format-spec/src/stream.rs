@@ -22,7 +22,7 @@ pub mod kind {
     pub const DRAIN: u16 = 39;
     /// Streamer: nothing follows; close when all is acknowledged. No content.
     pub const BYE: u16 = 40;
-    /// Collector, to a streamer that takes policies: a signed policy as text; see [`crate::policy`].
+    /// Collector, to a streamer that knows policies: a signed policy as text; see [`crate::policy`].
     pub const POLICY: u16 = 41;
 }
 

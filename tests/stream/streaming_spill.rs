@@ -76,6 +76,8 @@ impl Scene {
             zero_copy: false,
             upload: Upload::Always,
             bytes_per_second: None,
+            policy_key: None,
+            policy_max: Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, compact, completions, cut, demo, doctor, enable, events, export,
-    functions, graph, list, man, query, record, reference, report, run, scan, snapshot, stat,
+    functions, graph, list, man, policy, query, record, reference, report, run, scan, snapshot, stat,
     store, stream, top, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
@@ -73,6 +73,7 @@ pub(crate) enum Command {
     Query(query::Args),
     Store(store::Args),
     Certs(certs::Args),
+    Policy(policy::Args),
     Events(events::Args),
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
@@ -131,6 +132,7 @@ impl Command {
             Self::Query(args) => args.run(),
             Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),
+            Self::Policy(args) => args.run(),
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),

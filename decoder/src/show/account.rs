@@ -45,6 +45,7 @@ impl Verification {
             unsigned(number, &mut out);
         }
         for (name, n) in [
+            ("over_budget", self.over_budget),
             ("late", self.late),
             ("unknown", self.unknown),
             ("left_out", self.left_out),
@@ -180,9 +181,14 @@ impl Verification {
         f.write_str(&lines)
     }
 
-    /// Writes what may still come, if there is any.
+    /// Writes what was left out and what may still come, if there is any.
     fn write_late(&self, lines: &mut String) -> fmt::Result {
         for (name, number, why) in [
+            (
+                "over_budget",
+                self.over_budget,
+                "left out by budget: their hosts did not send these",
+            ),
             (
                 "late",
                 self.late,

@@ -101,7 +101,10 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         }
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
-        next_page = next_page.max(page.number.0.saturating_add(1));
+        let after = session
+            .progress
+            .page_after(slot.index.0, page.number.0, page.sealed);
+        next_page = next_page.max(after);
     }
     let end = slot.pages.len();
     for piece in left_out {

@@ -14,6 +14,8 @@
 //! what was acknowledged (`delivered`) and of what will never come (`gone`). For a session in overwrite
 //! mode, `acked_file` keeps the first on disk. `terms` are what a collector says of its acknowledgements.
 //!
+//! `policy` is what an operator wants of this host: which event types, and how many bytes of each service.
+//!
 //! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
 //! monitoring.
 
@@ -31,6 +33,7 @@ mod ledger;
 pub mod machines;
 mod outgoing;
 mod peer_certificate;
+mod policy;
 mod positions;
 mod rate_limit;
 mod secret_file;
@@ -51,6 +54,7 @@ pub use credentials::{Credentials, hosts_of};
 pub use expiry::{Expiry, ExpiryWarnings};
 pub use figures::StreamFigures;
 pub use peer_certificate::PeerCertificate;
+pub use policy::{PolicyFault, PolicyKey, PolicySigner, PolicyState};
 pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use status::StreamStatus;

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::policy::PolicyState;
 use crate::sessions::session::Session;
 use crate::whole_file;
 
@@ -32,6 +33,10 @@ pub struct StreamStatus {
     pub lost: u64,
     /// Events that were overwritten before they could be sent.
     pub overwritten: u64,
+    /// Events in pages that were left out, because the budget of its service did not allow them.
+    pub over_budget: u64,
+    /// The policy that holds, and what was refused.
+    pub policy: PolicyState,
 }
 
 impl StreamStatus {
@@ -64,15 +69,39 @@ impl StreamStatus {
             lost: number("lost")?,
             // A streamer of an earlier version does not count them.
             overwritten: number("overwritten").unwrap_or(0),
+            over_budget: number("over_budget").unwrap_or(0),
+            policy: PolicyState {
+                serial: number("policy_serial"),
+                until_s: number("policy_until"),
+                refused: value("policy_refused").map(str::to_owned),
+            },
         })
     }
 
     fn text(&self) -> String {
         let connected = u8::from(self.connected);
-        format!(
-            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\noverwritten {}\n",
-            self.to, self.in_flight, self.spilled, self.lag_ms, self.lost, self.overwritten
-        )
+        let mut text = format!(
+            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\noverwritten {}\n\
+             over_budget {}\n",
+            self.to,
+            self.in_flight,
+            self.spilled,
+            self.lag_ms,
+            self.lost,
+            self.overwritten,
+            self.over_budget
+        );
+        let PolicyState {
+            serial,
+            until_s,
+            refused,
+        } = &self.policy;
+        for (name, number) in [("policy_serial", serial), ("policy_until", until_s)] {
+            text.extend(number.map(|number| format!("{name} {number}\n")));
+        }
+        let refused = refused.as_ref().map(|why| why.replace('\n', " "));
+        text.extend(refused.map(|why| format!("policy_refused {why}\n")));
+        text
     }
 
     /// Writes the status.
@@ -115,6 +144,12 @@ mod tests {
             lag_ms: 3,
             lost: 4,
             overwritten: 5,
+            over_budget: 6,
+            policy: PolicyState {
+                serial: Some(7),
+                until_s: Some(8),
+                refused: Some("no".to_owned()),
+            },
         };
         assert_eq!(StreamStatus::parse(&status.text()), Some(status));
         for text in ["", "to\n", "to x\nconnected 1\nin_flight -1\n"] {

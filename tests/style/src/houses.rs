@@ -256,6 +256,7 @@ pub const FLOORS: &[House<'_>] = &[
             "incoming_block",
             "unix_socket",
             "certs",
+            "policy_key",
             "deny_rule",
             "store",
             "options",

@@ -27,7 +27,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Control", &["enable", "disable", "trace"]),
     (
         "Fleet",
-        &["stream", "collect", "compact", "query", "store", "certs"],
+        &["stream", "collect", "compact", "query", "store", "certs", "policy"],
     ),
     ("Help", &["doctor", "demo", "completions", "man", "help"]),
 ];

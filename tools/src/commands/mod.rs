@@ -16,6 +16,7 @@ pub(crate) mod functions;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod policy;
 pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod reference;

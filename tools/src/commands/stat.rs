@@ -11,6 +11,7 @@ use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
+use crate::commands::policy;
 use crate::commands::verify::account;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::rings;
@@ -18,7 +19,9 @@ use crate::input::trace_files::Input;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
-use crate::output::units::{count, counted, duration, overwritten, parse_duration, size};
+use crate::output::units::{
+    count, counted, duration, over_budget, overwritten, parse_duration, size,
+};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::session_table::{self, duration_ns, text};
 use crate::tables::{host_table, summary};
@@ -233,16 +236,21 @@ fn write_stream(out: &mut Sink, stream: &StreamStatus) -> anyhow::Result<()> {
     } else {
         "no collector"
     };
-    Ok(writeln!(
+    writeln!(
         out,
-        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}",
+        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}{}",
         printable(&stream.to),
         size(stream.in_flight),
         size(stream.spilled),
         duration(stream.lag_ms.saturating_mul(1_000_000)),
         count(stream.lost),
-        overwritten(stream.overwritten)
-    )?)
+        overwritten(stream.overwritten),
+        over_budget(stream.over_budget)
+    )?;
+    if let Some(text) = policy::state(&stream.policy) {
+        writeln!(out, "{text}")?;
+    }
+    Ok(())
 }
 
 impl RingRow {
@@ -256,6 +264,10 @@ impl RingRow {
                 "lag_ms": stream.lag_ms,
                 "lost": stream.lost,
                 "overwritten": stream.overwritten,
+                "over_budget": stream.over_budget,
+                "policy_serial": stream.policy.serial,
+                "policy_until_ts_ns": json::ts_ns(stream.policy.until_s.map(policy::ns)),
+                "policy_refused": stream.policy.refused,
             })
         });
         let fields = json!({

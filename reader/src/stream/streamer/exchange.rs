@@ -110,6 +110,7 @@ impl Streamer {
             batch: &mut self.batch,
             packer: &mut self.packer,
             rate: &mut self.rate,
+            budgets: &mut self.policies.budgets,
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
@@ -141,6 +142,7 @@ impl Streamer {
                     self.link.parting = Some(Instant::now());
                 }
                 CollectorMessage::Drain => {}
+                CollectorMessage::Policy(text) => self.hear_policy(&text),
             }
         }
         self.release();
@@ -203,6 +205,7 @@ impl Streamer {
         }
         self.done.sessions_done += 1;
         self.done.uploads += session.uploads;
+        self.done.over_budget = self.done.over_budget.saturating_add(session.over_budget);
         if let Some(drain) = session.drain() {
             let skipped = drain.pages_skipped();
             self.done.lost = self.done.lost.saturating_add(drain.lost());

@@ -1,0 +1,284 @@
+//! `policy`: signs what is recorded and sent of each service, and shows it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringmark_collector::policy_key;
+use ringmark_decoder::Stamper;
+use ringmark_format::policy::{
+    ANY_SERVICE, POLICY_BYTES_MAX, Policy, ServicePolicy, UncheckedPolicy,
+};
+use ringmark_reader::stream::{PolicyKey, PolicySigner, PolicyState};
+use serde_json::json;
+
+use crate::options::policy_file;
+use crate::output::json::{Head, Line, NewJsonOption, object, ts_ns};
+use crate::output::units::{parse_duration, size};
+use crate::output::{Exit, Failure, Sink, printable};
+use crate::tables::host_table::now_ns;
+
+/// Sign what hosts record and send of each service, for collectors to carry
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The key stays where policies are signed; no collector needs it. Hosts have its
+public half: 'ringmark stream --policy-key policy.pub'. 'ringmark collect
+--policy FILE' carries the signed policy to them. A host takes a newer serial
+only, and none that has ended. At its end each host has its own settings again.
+
+A policy takes away and never adds. What is off on a host stays off, and of two
+budgets the smaller one counts.
+
+Examples:
+  ringmark policy key keys
+  ringmark policy sign fleet.toml --key keys/policy.key -o fleet.policy
+  ringmark policy show fleet.policy --policy-key keys/policy.pub")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    json: NewJsonOption,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make DIR/policy.key, which stays where it is, and DIR/policy.pub for the hosts
+    #[command(after_help = "Example: ringmark policy key keys")]
+    Key {
+        /// Directory of the key; made if it is not there
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Sign a policy
+    #[command(after_help = "\
+FILE is TOML. 'default' is for all services that have no section. The last one of
+'events' that matches a type's name decides. A budget is bytes of pages in an
+hour, 'burst' what may be sent at once, a tenth of it unless you say more.
+
+  [default]
+  budget = \"2G\"
+
+  [service.shop]
+  events = [\"disable *\", \"enable * level=warn\"]
+  budget = \"200M\"
+  burst = \"50M\"
+
+Example:
+  ringmark policy sign fleet.toml --key keys/policy.key -o fleet.policy")]
+    Sign(Sign),
+    /// Show a signed policy, and check it
+    #[command(after_help = "\
+Exit code 3: it is no policy, or with --policy-key another key signed it.
+
+Example: ringmark policy show fleet.policy --policy-key keys/policy.pub")]
+    Show {
+        /// The signed policy
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Check that this key signed it (PEM)
+        #[arg(long, value_name = "FILE")]
+        policy_key: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Sign {
+    /// What holds for each service, in TOML
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The operator's key, which no other user may read
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// For how long it holds
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
+    valid: Duration,
+    /// Its number, greater than that of the policy before; default: seconds since 1970
+    #[arg(long, value_name = "N")]
+    serial: Option<u64>,
+    /// Where the signed policy is written
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut out = Sink::direct();
+        let (policy, checked, said) = match &self.action {
+            Action::Key { dir } => {
+                let made = policy_key::make(dir);
+                let (secret, public) = made.map_err(|e| Failure::usage(e.to_string()))?;
+                let text = format!(
+                    "{}: signs policies, and stays here\n{}: for the hosts, 'ringmark stream --policy-key'",
+                    secret.display(),
+                    public.display()
+                );
+                let files = [secret, public].map(|path| path.display().to_string());
+                let fields = json!({"key": files[0], "public_key": files[1]});
+                match self.json.is_on() {
+                    true => writeln!(
+                        out,
+                        "{}",
+                        Line(object("policy_key", &Head::default(), fields))
+                    )?,
+                    false => writeln!(out, "{text}")?,
+                }
+                out.finish()?;
+                return Ok(Exit::FINE);
+            }
+            Action::Sign(sign) => {
+                let policy = sign.sign()?;
+                (policy, true, format!("{}: signed", sign.output.display()))
+            }
+            Action::Show { file, policy_key } => {
+                let policy = show(file, policy_key.as_deref())?;
+                let said = match policy_key {
+                    Some(key) => format!("{}: signed by {}", file.display(), key.display()),
+                    None => format!(
+                        "{}: the signature was not checked, expected --policy-key for that",
+                        file.display()
+                    ),
+                };
+                (policy, policy_key.is_some(), said)
+            }
+        };
+        match self.json.is_on() {
+            true => writeln!(out, "{}", Line(as_object(&policy, checked)))?,
+            false => write!(out, "{said}\n{}", text(&policy))?,
+        }
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+}
+
+impl Sign {
+    fn sign(&self) -> Result<Policy, Failure> {
+        let unusable =
+            |error: ringmark_reader::stream::CredentialsError| Failure::usage(error.to_string());
+        let signer = PolicySigner::load(&self.key).map_err(unusable)?;
+        let services = policy_file::read(&self.file)?;
+        let now_s = now_ns() / 1_000_000_000;
+        let policy = Policy {
+            serial: self.serial.unwrap_or(now_s),
+            until_s: now_s.saturating_add(self.valid.as_secs().max(1)),
+            services,
+        };
+        let cannot = || Failure::usage(format!("{}: cannot sign", self.key.display()));
+        let signed = signer.sign(&policy).ok_or_else(cannot)?;
+        if signed.len() > POLICY_BYTES_MAX {
+            return Err(Failure::usage(format!(
+                "{}: found {} bytes of policy, expected at most {POLICY_BYTES_MAX}",
+                self.file.display(),
+                signed.len()
+            )));
+        }
+        let failed = |error| Failure::usage(format!("{}: {error}", self.output.display()));
+        // A collector that reads it now has the one before.
+        let new = self.output.with_extension("new");
+        fs::write(&new, signed).map_err(failed)?;
+        fs::rename(&new, &self.output).map_err(failed)?;
+        Ok(policy)
+    }
+}
+
+/// A signed policy in a file, as it is. Its signature is not checked: a collector has no key for that.
+///
+/// # Errors
+/// It cannot be read, or is no policy.
+pub(crate) fn read_signed(path: &Path) -> Result<Vec<u8>, Failure> {
+    let at = |text: String| Failure::usage(format!("{}: {text}", path.display()));
+    let bytes = fs::read(path).map_err(|error| at(error.to_string()))?;
+    let split = UncheckedPolicy::split(&bytes).map_err(|wrong| at(wrong.to_string()))?;
+    let parsed = Policy::parse(split.signed).map_err(|wrong| at(wrong.to_string()));
+    parsed.map(drop)?;
+    Ok(bytes)
+}
+
+fn show(path: &Path, key: Option<&Path>) -> Result<Policy, Failure> {
+    let at =
+        |text: String| Failure::unreadable(format!("{}: {}", path.display(), printable(&text)));
+    let bytes = fs::read(path).map_err(|error| at(error.to_string()))?;
+    match key.map(PolicyKey::load) {
+        Some(Err(error)) => Err(Failure::usage(error.to_string())),
+        Some(Ok(key)) => key.read(&bytes).map_err(|fault| at(fault.to_string())),
+        None => {
+            let split = UncheckedPolicy::split(&bytes).map_err(|wrong| at(wrong.to_string()))?;
+            Policy::parse(split.signed).map_err(|wrong| at(wrong.to_string()))
+        }
+    }
+}
+
+/// Seconds as ns.
+pub(crate) fn ns(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000_000_000)
+}
+
+/// A moment to the second, UTC.
+fn moment(seconds: u64) -> String {
+    let stamp = Stamper::default().stamp(ns(seconds))[..19].to_vec();
+    format!("{}Z", String::from_utf8_lossy(&stamp))
+}
+
+/// What a host says of policies: one line, or nothing where there is none.
+pub(crate) fn state(policy: &PolicyState) -> Option<String> {
+    let holds = policy.serial.map(|serial| {
+        let until = policy.until_s.map_or_else(String::new, moment);
+        format!("policy {serial} until {until}")
+    });
+    let refused = policy
+        .refused
+        .as_ref()
+        .map(|why| format!("policy refused: {}", printable(why)));
+    let said: Vec<_> = holds.into_iter().chain(refused).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+fn text(policy: &Policy) -> String {
+    let mut text = format!(
+        "serial {}, until {}\n",
+        policy.serial,
+        moment(policy.until_s)
+    );
+    for section in &policy.services {
+        let name = match section.service.as_str() {
+            ANY_SERVICE => "all other services".to_owned(),
+            name => format!("service {}", printable(name)),
+        };
+        text += &format!("{name}: {}\n", described(section));
+    }
+    text
+}
+
+fn described(section: &ServicePolicy) -> String {
+    let rules = section.rules.iter().map(|rule| printable(rule));
+    let budget = section
+        .budget
+        .bytes_per_hour
+        .map(|bytes| match section.budget.burst {
+            Some(burst) => format!("{} per hour, {} at once", size(bytes), size(burst)),
+            None => format!("{} per hour", size(bytes)),
+        });
+    let all: Vec<_> = rules.chain(budget).collect();
+    match all.is_empty() {
+        true => "nothing".to_owned(),
+        false => all.join(", "),
+    }
+}
+
+fn as_object(policy: &Policy, checked: bool) -> serde_json::Value {
+    let services = policy.services.iter().map(|section| {
+        json!({
+            "service": section.service,
+            "events": section.rules,
+            "budget": section.budget.bytes_per_hour,
+            "burst": section.budget.burst,
+        })
+    });
+    let fields = json!({
+        "serial": policy.serial,
+        "until_ts_ns": ts_ns(Some(ns(policy.until_s))),
+        "signature_checked": checked,
+        "services": services.collect::<Vec<_>>(),
+    });
+    object("policy", &Head::default(), fields)
+}
