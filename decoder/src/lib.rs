@@ -82,6 +82,7 @@ pub use sums::durations::{Bucket, Durations};
 pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::figures::{Counted, Figures};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
+pub use sums::health::{HealthLimits, HostHealth, HostState};
 pub use sums::hosts::HostFigures;
 pub use sums::last_words::{LastWords, Moment};
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};

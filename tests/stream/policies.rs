@@ -8,6 +8,7 @@ use ringmark_decoder::Verification;
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, run, wait_until};
 use rustix::process::Signal;
@@ -124,7 +125,8 @@ fn expect_one_bounded(scene: &Scene) {
         assert_eq!(counters.read(1), [EVENTS]);
     }
     wait_until(SOON, "both are sent", || {
-        scene.fixture.ring_files().is_empty().then_some(())
+        let is_whole = |service| scene.verified(service).0.complete;
+        (is_whole("shop") && is_whole("bank")).then_some(())
     });
     let (bank, delivered) = scene.verified("bank");
     assert_eq!((bank.events, bank.over_budget, bank.lost), (EVENTS, 0, 0));
@@ -145,6 +147,12 @@ fn expect_one_bounded(scene: &Scene) {
         "{told}"
     );
     let told = scene.ringmark("verify store --json=2", 0);
+    assert!(
+        told.contains(&format!("\"over_budget\":{left_out}")),
+        "{told}"
+    );
+    let told = scene.ringmark("store hosts store --json", 0);
+    let _ = checked(&told);
     assert!(
         told.contains(&format!("\"over_budget\":{left_out}")),
         "{told}"
@@ -326,9 +334,13 @@ fn an_older_policy_another_key_and_damage_change_nothing() {
     on.reload();
     on.scene.wait_to_hear("collector", "expected 'signature'");
     // A streamer that starts again knows the newest serial.
-    end(on.streamer);
+    on.streamer.signal(Signal::TERM).unwrap();
     fs::write(on.scene.path("fleet.policy"), &old).unwrap();
     on.reload();
+    wait_until(SOON, "the end of the first", || {
+        let said = fs::read_to_string(on.scene.path("streamer")).ok()?;
+        said.contains(" done, ").then_some(())
+    });
     fs::remove_file(on.scene.path("streamer")).unwrap();
     on.streamer = on.scene.streamer(TAKES);
     on.scene.wait_to_hear("streamer", is_older);

@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, compact, completions, cut, demo, doctor, enable, events, export,
-    functions, graph, list, man, policy, query, record, reference, report, run, scan, snapshot, stat,
-    store, stream, top, trace, verify, view,
+    functions, graph, list, man, policy, query, record, reference, report, run, scan, snapshot,
+    stat, store, stream, top, trace, verify, view,
 };
 use crate::output::{Color, Exit, Sink, Style, columns, note};
 

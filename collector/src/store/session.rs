@@ -170,7 +170,8 @@ impl StoredSession {
                         .for_each(|lane| lane.set_epoch(progress.epoch));
                 }
                 self.append(block)?;
-                self.contents.take_progress(content);
+                let left_out = self.contents.take_progress(content);
+                self.losses.left_out(left_out);
                 Ok(true)
             }
             kind::ENDING | kind::OPEN_SPANS => {

@@ -44,6 +44,9 @@ pub struct Usage {
     pub segments: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Thousandths of requests to put objects; a segment of several counts for each by its bytes. 0: it is no
+    /// store of objects.
+    pub puts: u64,
     /// Events that threads wrote from the first to the last page in closed segments, each once: those that are there,
     /// and those that were lost or overwritten between.
     pub written: u64,
@@ -66,6 +69,8 @@ struct Part {
     hour: String,
     day: String,
     bytes: u64,
+    /// Its part of a request to put an object, in thousandths.
+    puts: u64,
     index: Option<SegmentIndex>,
 }
 
@@ -125,6 +130,7 @@ impl Sum {
                 sessions: 0,
                 segments: 0,
                 bytes: 0,
+                puts: 0,
                 written: 0,
                 last_ns: None,
                 first_day: part.day.clone(),
@@ -140,6 +146,7 @@ impl Sum {
         self.sessions.insert(part.session);
         self.files.insert(part.file);
         self.usage.bytes += part.bytes;
+        self.usage.puts += part.puts;
         self.usage.widen_days(&part.day, &part.day);
         let Some(index) = part.index else { return };
         let is_any = index.about.first_ns <= index.about.last_ns;
@@ -192,6 +199,7 @@ impl Usage {
         self.sessions += other.sessions;
         self.segments += other.segments;
         self.bytes += other.bytes;
+        self.puts += other.puts;
         self.written += other.written;
         self.last_ns = self.last_ns.max(other.last_ns);
         self.widen_days(&other.first_day, &other.last_day);
@@ -224,6 +232,7 @@ fn parts_of_segments(root: &Path) -> io::Result<Vec<Part>> {
             hour: hour_of_change(&about),
             day,
             bytes: about.len(),
+            puts: 0,
             index: files::load_index(&segment),
         });
     }
@@ -239,7 +248,10 @@ fn parts_of_objects(source: &dyn ObjectSource) -> io::Result<Vec<Part>> {
         };
         let footer = SegmentFooter::of_object(source, &object);
         let sessions = footer.ok().flatten().map(|footer| footer.sessions);
-        parts.extend(sessions.into_iter().flatten().map(|entry| Part {
+        let sessions = sessions.unwrap_or_default();
+        let bytes: Vec<u64> = sessions.iter().map(|entry| entry.bytes.into()).collect();
+        let puts = shares(&bytes);
+        parts.extend(sessions.into_iter().zip(puts).map(|(entry, puts)| Part {
             host: String::from_utf8_lossy(&entry.host).into_owned(),
             service: String::from_utf8_lossy(&entry.service).into_owned(),
             session: entry.session,
@@ -247,12 +259,29 @@ fn parts_of_objects(source: &dyn ObjectSource) -> io::Result<Vec<Part>> {
             hour: hour.to_owned(),
             day: hour[..DAY].to_owned(),
             bytes: entry.bytes.into(),
+            puts,
             index: entry.index,
         }));
     }
     let schema = parts_of_schema(source, &parts)?;
     parts.extend(schema);
     Ok(parts)
+}
+
+/// A request, in thousandths.
+const PUT: u64 = 1000;
+
+/// The part of each in one request, by its bytes; together they are one.
+fn shares(bytes: &[u64]) -> Vec<u64> {
+    let all: u128 = bytes.iter().map(|bytes| u128::from(*bytes) + 1).sum();
+    let (mut before, mut given) = (0, 0);
+    let share = |bytes: &u64| {
+        // By what all up to this one have: so no thousandth is lost.
+        before += u128::from(*bytes) + 1;
+        let upto = (u128::from(PUT) * before / all) as u64;
+        upto - std::mem::replace(&mut given, upto)
+    };
+    bytes.iter().map(share).collect()
 }
 
 /// Schema of the sessions that segments have.
@@ -278,6 +307,7 @@ fn parts_of_schema(source: &dyn ObjectSource, segments: &[Part]) -> io::Result<V
             hour: owner.hour.clone(),
             day: owner.day.clone(),
             bytes: object.bytes,
+            puts: PUT,
             index: None,
         });
     }
@@ -323,6 +353,16 @@ pub(super) fn check_is_store(root: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_request_are_one_together() {
+        assert_eq!(shares(&[]), []);
+        assert_eq!(shares(&[5]), [PUT]);
+        assert_eq!(shares(&[0, 0]), [500, 500]);
+        for bytes in [&[1, 2, 3, 4, 5, 6, 7][..], &[u64::MAX, 1], &[0; 333]] {
+            assert_eq!(shares(bytes).iter().sum::<u64>(), PUT, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn what_lies_in_several_segments_is_counted_once() {

@@ -9,7 +9,7 @@
 //! [`durations`] keeps. [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
 //! spans). [`sampled`] estimates what a living session did
 //! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
-//! each host. [`picker`] picks what passes a choice, for [`figures`] and for rows.
+//! each host, [`health`] how each host does. [`picker`] picks what passes a choice, for [`figures`] and for rows.
 
 pub(crate) mod call;
 pub(crate) mod call_figures;
@@ -24,6 +24,7 @@ mod elsewhere;
 pub(crate) mod endings;
 pub(crate) mod figures;
 pub(crate) mod function_times;
+pub(crate) mod health;
 pub(crate) mod hosts;
 pub(crate) mod last_words;
 pub(crate) mod open_spans;

@@ -358,6 +358,7 @@ impl StreamedSession {
 
     /// Sends counters, if they differ from the last ones.
     pub(super) fn count(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
+        let is_unheard = self.is_long_unheard();
         let Some(mapped) = self
             .mapped
             .as_mut()
@@ -368,7 +369,7 @@ impl StreamedSession {
         mapped.drain.session().check_size()?;
         out.batch.clear(u64::MAX);
         let content = mapped.drain.counters(Finality::Interim, Some(out.batch))?;
-        if mapped.counters.differ_from(&content) {
+        if mapped.counters.differ_from(&content) || is_unheard {
             out.send_counters(self.uuid, &content)?;
         }
         Ok(self.tell_acked(out)?)

@@ -27,7 +27,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Control", &["enable", "disable", "trace"]),
     (
         "Fleet",
-        &["stream", "collect", "compact", "query", "store", "certs", "policy"],
+        &[
+            "stream", "collect", "compact", "query", "store", "certs", "policy",
+        ],
     ),
     ("Help", &["doctor", "demo", "completions", "man", "help"]),
 ];

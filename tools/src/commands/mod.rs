@@ -29,6 +29,7 @@ pub(crate) mod scan;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
 pub(crate) mod store;
+mod store_hosts;
 pub(crate) mod stream;
 pub(crate) mod top;
 pub(crate) mod trace;

@@ -52,8 +52,8 @@ enum Action {
     },
     /// Sign a policy
     #[command(after_help = "\
-FILE is TOML. 'default' is for all services that have no section. The last one of
-'events' that matches a type's name decides. A budget is bytes of pages in an
+FILE is TOML. 'default' is for all services that have no section. The last one
+of 'events' that matches a type's name decides. A budget is bytes of pages in an
 hour, 'burst' what may be sent at once, a tenth of it unless you say more.
 
   [default]

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use ringmark_collector::store::StoreError;
 use ringmark_collector::store::upkeep::{self, IdleStore, Removed};
 use ringmark_collector::store::usage::{self, Period, Usage};
 use ringmark_decoder::Stamper;
 use serde_json::{Value, json};
 
+use super::store_hosts::{Hosts, stored_by};
 use crate::extension::{self, store_url};
 use crate::output::json::{Head, Line, NewJsonOption, object, ts_ns};
 use crate::output::units::{count, counted, size};
@@ -21,10 +21,10 @@ const MINUTE: usize = "2026-01-31T12:00".len();
 /// Look at a collector's store, remove what a host sent, clear what is left over
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-'ls' and 'df' may run while a collector has the store; they read stores of
-objects, too. 'rm' and 'gc' need the store of one collector for themselves: end
-it first, streamers wait until it is back. 'ringmark verify DIR' checks what is
-stored.
+'ls', 'hosts' and 'df' may run while a collector has the store; they read stores
+of objects, too. 'rm' and 'gc' need the store of one collector for themselves:
+end it first, streamers wait until it is back. 'ringmark verify DIR' checks what
+is stored.
 
 Examples:
   ringmark store ls /var/lib/ringmark
@@ -49,6 +49,23 @@ of one collector, that of the segment's last block.
 
 Example: ringmark store ls /var/lib/ringmark --by day")]
     Ls(List),
+    /// List the hosts of a store, with the silent and lagging ones first
+    #[command(after_help = "\
+EVENT and HEARD are how long ago the last event was, and the last thing that the
+host said. COMPLETE: everything older is here or counted; 'whole': all is.
+SEGMENT is the hour in which its last segment came, UTC. BUDGET counts events
+left out by budget, POLICY is the serial of the policy that holds.
+
+  silent    a program goes on, and nothing was heard of it for --silent
+  lagging   something older than --lag may still come
+  heard     neither
+  over      all its sessions have ended, and all of them is here or counted
+
+Exit code 1: a host is silent or lagging, or events of it are missing. Reads the
+whole store, as 'ringmark verify' does.
+
+Example: ringmark store hosts /var/lib/ringmark --silent 10m")]
+    Hosts(Hosts),
     /// Show how much each host has stored, and what is free
     #[command(after_help = "Example: ringmark store df /var/lib/ringmark")]
     Df(Place),
@@ -131,6 +148,7 @@ impl Args {
         let json = self.json.is_on();
         match self.action {
             Action::Ls(List { place, by }) => list(&place, By::period(by), json),
+            Action::Hosts(hosts) => hosts.run(json),
             Action::Df(Place { dir }) => show_sizes(&dir, json),
             Action::Gc(Place { dir }) => {
                 let cleared = idle(&dir)?.clear().map_err(failed)?;
@@ -185,16 +203,6 @@ fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
     print(&table)
 }
 
-/// What a store has, wherever it is.
-fn stored_by(place: &Path, period: Period) -> anyhow::Result<Vec<Usage>> {
-    let Some(url) = store_url(place) else {
-        return Ok(usage::usage(place, period).map_err(failed)?);
-    };
-    let source = extension::required(url)?.source(url)?;
-    let usage = usage::usage_of_objects(&*source, period);
-    usage.with_context(|| format!("{url}: cannot be read"))
-}
-
 /// A wall time, UTC: `2026-01-31 12:00`.
 fn minute(ns: u64) -> String {
     let text = String::from_utf8_lossy(&Stamper::default().stamp(ns)[..MINUTE]).into_owned();
@@ -241,6 +249,7 @@ fn stored(usage: &Usage) -> Value {
         "sessions": usage.sessions,
         "segments": usage.segments,
         "bytes": usage.bytes,
+        "puts": usage.puts as f64 / 1000.0,
         "written": usage.written,
         "period": usage.period,
         "last_ts_ns": ts_ns(usage.last_ns),

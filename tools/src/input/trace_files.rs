@@ -132,6 +132,15 @@ impl Input {
     }
 }
 
+/// Reads a whole store and prints nothing about damage.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn read_store_quietly(place: &Path) -> anyhow::Result<Dump> {
+    let (all, files) = (SessionChoice::default(), [place.to_owned()]);
+    put_together(DumpBuilder::new(), &files, &Filter::new(), &all)
+}
+
 /// Reads the sessions that are meant.
 ///
 /// # Errors

@@ -192,7 +192,7 @@ fn verification(old: &mut Map<String, Value>) {
     drop_keys(old, &["session", "host", "service", "pid"]);
     drop_keys(old, &["unknown_blocks"]);
     // They had no names of their own there.
-    for name in ["removed", "late", "unknown"] {
+    for name in ["removed", "over_budget", "late", "unknown"] {
         let more = old.remove(name).and_then(|more| more.as_u64());
         let missing = old.get("missing").and_then(Value::as_u64);
         if let (Some(more), Some(missing)) = (more, missing) {

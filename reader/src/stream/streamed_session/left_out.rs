@@ -80,8 +80,12 @@ impl StreamedSession {
         self.stage == Stage::Streaming && is_recent && fullest.unwrap_or_default() < CROWDED
     }
 
-    /// Notes that the pages taken are released with what was told last: none of them is sent.
+    /// Notes that the pages taken are released with what was told last: none of them is sent. Those that
+    /// wait on disk were taken, too, and are still to be sent.
     pub(super) fn note_left_out(&mut self, out: &mut Outgoing<'_>) {
+        if self.spill.as_ref().is_some_and(|spill| !spill.is_read()) {
+            return;
+        }
         let taken = self.mapped.as_ref().map(MappedSession::taken);
         let is_new = |taken: &Release| {
             taken.pages.iter().any(|at| {

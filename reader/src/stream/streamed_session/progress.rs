@@ -12,6 +12,8 @@ use crate::stream::ledger::Moment;
 
 /// How often collectors are told what was acknowledged, where nothing else is to be told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// How often they are told something where nothing is new: an idle host is not a silent one.
+const HEARD_EVERY: Duration = Duration::from_secs(20);
 
 impl StreamedSession {
     /// Takes note of pages that a pass found gone.
@@ -33,10 +35,15 @@ impl StreamedSession {
     /// Tells the collector what was acknowledged since it was told last, from time to time.
     pub(super) fn tell_acked(&mut self, out: &mut Outgoing<'_>) -> io::Result<()> {
         let is_due = self.told_at.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY);
-        match is_due && self.ledger.has_news() {
+        match is_due && (self.ledger.has_news() || self.is_long_unheard()) {
             true => self.tell_progress(0, out),
             false => Ok(()),
         }
+    }
+
+    /// Whether the collector was told nothing for long.
+    pub(super) fn is_long_unheard(&self) -> bool {
+        self.told_at.is_none_or(|at| at.elapsed() >= HEARD_EVERY)
     }
 
     /// Sends PROGRESS with these flags. A collector of version 1.0 gets none.

@@ -35,9 +35,9 @@ the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.
 
 SIGHUP: the collector reads its file, certificates and token again. It takes
-over certificates, --token-file, --policy, --deny, --keep-*, --min-free, limits of a host
-and the log. Another option that changed, or a mistake, is logged, and nothing
-changes. On a terminal without --config, SIGHUP ends the collector.
+over certificates, --token-file, --policy, --deny, --keep-*, --min-free, limits
+of a host and the log. Another option that changed, or a mistake, is logged, and
+nothing changes. On a terminal without --config, SIGHUP ends the collector.
 
 --json prints an object when it listens, one each second, and one at the end.
 
