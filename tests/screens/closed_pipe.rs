@@ -9,7 +9,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, require_tools, run, wait_until, workspace_root};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 38] = [
+const LINES: [&str; 39] = [
     "--help",
     "--version",
     "help cat",
@@ -45,6 +45,7 @@ const LINES: [&str; 38] = [
     "clean",
     "certs ca --help",
     "store --help",
+    "policy --help",
     "doctor",
     "completions bash",
     "man",
