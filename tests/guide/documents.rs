@@ -43,6 +43,7 @@ documents! {
     guide_engines "docs/src/engines.md"
     guide_faq "docs/src/faq.md"
     guide_fleet_policy "docs/src/fleet-policy.md"
+    guide_fleet_sizing "docs/src/fleet-sizing.md"
     guide_fleet_tables "docs/src/fleet-tables.md"
     guide_functions "docs/src/functions.md"
     guide_howto_ci "docs/src/howto-ci.md"

@@ -223,6 +223,20 @@ fn a_small_window_is_enough() {
     assert!(pages(&heard).len() > 50, "{} pages", pages(&heard).len());
 }
 
+/// A collector of objects acknowledges when a segment is put: until then its credit is all that there is to use.
+#[test]
+fn what_credit_allows_is_sent_before_anything_is_acknowledged() {
+    let scene = StreamedScene::new("credit", EMIT, "discard,ring=2M");
+    let streaming = scene.start(|_| {});
+    let credit: u64 = 1280 << 10;
+    let mut taking = scene.taker.welcome_to(1, credit, &[]);
+    taking.resume_unknown();
+    while taking.received < credit / 2 {
+        let _ = taking.hear(SOON).expect("more, without an acknowledgement");
+    }
+    let _ = end(taking, streaming);
+}
+
 #[test]
 fn pages_are_copied_for_a_collector_that_acknowledges_late() {
     let scene = StreamedScene::new("late", EMIT, "discard,ring=2M");

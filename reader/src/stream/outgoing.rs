@@ -18,9 +18,10 @@ use crate::pages::batch::{Batch, fits};
 use crate::pages::codec::Packer;
 use crate::pages::drain::{SchemaPiece, SessionDrain};
 
-/// Credit with which a batch is begun, in bytes: enough for a page of any size, its schema, and
-/// counters. With a small window, less is.
-const CREDIT_ENOUGH: u64 = 2 << 20;
+/// Credit with which a batch is begun, in bytes. A collector of objects gives little more than a batch or two
+/// at a time and acknowledges seconds later, so that a streamer which asked for more would wait for each
+/// acknowledgement. With a small window, less is enough.
+const CREDIT_ENOUGH: u64 = 256 << 10;
 
 /// What a session needs to send blocks; lent by the streamer for one step.
 pub(super) struct Outgoing<'a> {

@@ -91,10 +91,12 @@ pub(in crate::store) struct Upload {
 }
 
 /// What a segment holds of a session. It goes into the object as one piece.
+///
+/// Each block has memory of its own: one that grew would take up to twice what is counted for it.
 #[derive(Debug)]
 struct Part {
     owner: Owner,
-    blocks: Vec<u8>,
+    blocks: Vec<Box<[u8]>>,
 }
 
 /// A segment that is being filled.
@@ -156,11 +158,13 @@ impl OpenSegment {
             self.bytes += blocks.len() as u64;
             Part {
                 owner: owner.clone(),
-                blocks,
+                blocks: vec![blocks.into()],
             }
         });
         part.owner.clone_from(owner);
-        part.blocks.extend_from_slice(block);
+        if !block.is_empty() {
+            part.blocks.push(block.into());
+        }
         self.bytes += block.len() as u64;
     }
 
@@ -188,16 +192,21 @@ impl OpenSegment {
         let mut parts: Vec<_> = self.parts.into_values().collect();
         // The sessions of a host lie together, so that one read gets them.
         parts.sort_by(|a, b| a.owner.host.cmp(&b.owner.host));
+        let (mut bytes, mut sessions) = (Vec::with_capacity(self.bytes as usize), Vec::new());
+        for part in parts {
+            let begin = bytes.len();
+            for block in part.blocks {
+                bytes.extend_from_slice(&block);
+            }
+            sessions.push(entry(part.owner, &bytes[begin..]));
+        }
         let footer = SegmentFooter {
             segment_bytes: self.bytes,
-            sessions: parts.iter().map(entry).collect(),
+            sessions,
             is_grouped: true,
         };
         let footer = footer.block();
-        let mut bytes = Vec::with_capacity(self.bytes as usize + footer.len());
-        for part in parts {
-            bytes.extend_from_slice(&part.blocks);
-        }
+        bytes.reserve_exact(footer.len());
         bytes.extend_from_slice(&footer);
         let name = raw_object(hour, collector, self.number);
         all.push(Upload { name, bytes });
@@ -206,12 +215,11 @@ impl OpenSegment {
 }
 
 /// What a segment has of a session.
-fn entry(part: &Part) -> FooterEntry {
-    let Part { owner, blocks } = part;
+fn entry(owner: Owner, blocks: &[u8]) -> FooterEntry {
     FooterEntry {
         session: owner.session,
-        host: owner.host.clone().into_bytes(),
-        service: owner.service.clone().into_bytes(),
+        host: owner.host.into_bytes(),
+        service: owner.service.into_bytes(),
         schema_bytes: owner.schema_bytes,
         epoch: owner.epoch,
         bytes: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
