@@ -52,3 +52,28 @@ impl SessionChoice {
             && (self.pids.is_empty() || self.pids.contains(&session.pid()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_is_in_one_share() {
+        let hosts = (0..200).map(|number| format!("host-{number}"));
+        let hosts: Vec<String> = hosts.chain([String::new()]).collect();
+        let of_share = |share| {
+            let choice = SessionChoice {
+                share: Some((share, 4)),
+                ..SessionChoice::default()
+            };
+            assert!(!choice.is_all());
+            hosts
+                .iter()
+                .filter(|host| choice.host_passes(host.as_bytes()))
+                .count()
+        };
+        let counts: Vec<_> = (0..4).map(of_share).collect();
+        assert_eq!(counts.iter().sum::<usize>(), hosts.len());
+        assert!(counts.iter().all(|count| *count > 30), "{counts:?}");
+    }
+}
