@@ -102,6 +102,30 @@ fn answers_are_those_of_a_scan() {
     }
 }
 
+/// The query of the guide, of the whole time.
+#[test]
+fn the_guides_query_is_answered() {
+    let sent = sessions();
+    let store = begun("query-guide", &sent);
+    for (number, of) in segments(&sent, 3).iter().enumerate() {
+        put(&store, number, of);
+    }
+    store.compact();
+    let tables = store.rows();
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in tables.iter().map(|row| cells(row)) {
+        if ["span", "call"].contains(&row["kind"]) && !row["ts_ns"].is_empty() {
+            *calls.entry(row["name"]).or_default() += 1;
+        }
+    }
+    assert!(!calls.is_empty() && calls.len() <= 20);
+    let sql = include_str!("guide.sql").replace("2026-01-31", "1970-01-01");
+    let mut found = rows(&store.0, &sql, &["name", "calls"]);
+    found.sort();
+    let calls = calls.iter().map(|(name, calls)| format!("{name}|{calls}"));
+    assert_eq!(found, calls.collect::<Vec<_>>());
+}
+
 /// Sums by name, of spans that have ended.
 fn by_name(store: &Store, spans: &[&Cells<'_>]) {
     let mut sums: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
