@@ -92,7 +92,7 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
         "unended": done.unended,
         "late_pages": done.late,
         "late_segments": done.plan.late.len(),
-        "damage": done.damage.len(),
+        "damaged": done.damage.len(),
     });
     let (before, after) = match options.merge {
         true => merge::merge(tables, &new_uuid()?.to_string())?,
