@@ -4,9 +4,12 @@ mod common;
 
 use common::*;
 use ringmark_decoder::Output;
+use ringmark_format::block::kind;
 use ringmark_format::codec::write;
+use ringmark_format::progress::{Progress, ProgressSlot};
 use ringmark_format::record::TIME_EXTEND;
 use ringmark_format::session::Mode;
+use zerocopy::{FromZeros, IntoBytes};
 
 #[test]
 fn losses_stand_where_they_happened() {
@@ -137,4 +140,24 @@ fn the_losses_of_a_host_lie_between_two_times() {
         first < from && from <= until && until < last,
         "{first} {from} {until} {last}"
     );
+}
+
+/// A session of which no page has come yet is complete up to its start, not up to the start of its clock.
+#[test]
+fn nothing_of_a_session_was_before_it() {
+    let mut bytes = start(Mode::Discard);
+    let mut slot = slot_counters(5, [0; 8]);
+    slot.produced = 1;
+    write::counters(&mut bytes, SESSION, &counters(&[slot], [0; 8], false)).unwrap();
+    let said = Progress {
+        epoch: 1,
+        slots: 1,
+        ..Progress::new_zeroed()
+    };
+    let content = [said.as_bytes(), ProgressSlot::new_zeroed().as_bytes()].concat();
+    let header = write::header(kind::PROGRESS, SESSION);
+    write::block(&mut bytes, header, &content).unwrap();
+    let dump = read(&bytes).unwrap();
+    let host = &dump.hosts()[0];
+    assert_eq!((host.late, host.complete_ns), (5, Some(REAL_ZERO_NS)));
 }

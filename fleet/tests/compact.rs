@@ -7,7 +7,7 @@ mod common_store;
 
 use std::fs;
 
-use common_store::{begun, put, segments, sessions};
+use common_store::{begun, below, put, segments, sessions};
 
 #[test]
 fn tables_have_the_rows_of_a_scan() {
@@ -220,4 +220,13 @@ fn a_log_without_its_first_versions_is_refused() {
         fs::rename(&aside, &first).expect("a first version");
     }
     assert!(store.compact().contains("0 rows of 0 segments"));
+}
+
+#[test]
+fn the_directory_for_tables_is_made() {
+    let sent = sessions();
+    let store = begun("compact-into", &sent);
+    put(&store, 0, &segments(&sent, 1)[0]);
+    store.compact_with("compact . --into elsewhere/tables");
+    assert!(below(&store.0.join("elsewhere/tables/tables/spans")) > 0);
 }

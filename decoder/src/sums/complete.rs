@@ -23,7 +23,9 @@ pub(crate) fn until_ns(session: &Session) -> Option<u64> {
     let without_pages = loss::of_session(session);
     let is_late = without_pages.iter().any(|(_, loss)| loss.why == Why::Late);
     let from_start = is_late.then_some(0);
-    let tick = ticks.chain(from_start).min()?;
+    // Nothing was before the session.
+    let zero = session.header.map_or(0, |header| header.tick_zero);
+    let tick = ticks.chain(from_start).min()?.max(zero);
     Some(session.clock.wall_of(tick, session.clock.t_ns(tick)))
 }
 

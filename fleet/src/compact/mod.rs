@@ -74,6 +74,9 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
         );
     }
     let raw = source(&options.store)?;
+    if let Some(into) = &options.into {
+        objects::make_directory(into)?;
+    }
     let into = options.into.as_ref().unwrap_or(&options.store);
     let tables = &*objects::place(into, new_uuid()?)?;
     let compactor = Compactor {

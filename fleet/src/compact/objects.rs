@@ -55,6 +55,15 @@ pub(crate) fn place(url: &str, writer: Uuid) -> anyhow::Result<Box<dyn Objects>>
     })
 }
 
+/// Makes the directory that is at `url`, unless it is there or `url` is no directory.
+pub(crate) fn make_directory(url: &str) -> anyhow::Result<()> {
+    if store_url(Path::new(url)).is_some() {
+        return Ok(());
+    }
+    let path = named(url)?;
+    fs::create_dir_all(&path).with_context(|| path.display().to_string())
+}
+
 /// Objects in S3 and the like.
 struct Remote {
     bucket: Bucket,
@@ -112,14 +121,18 @@ impl Objects for Remote {
 
 /// The path of a directory that is there, named by `file:///PATH` or as it is.
 pub(crate) fn path(url: &str) -> anyhow::Result<PathBuf> {
+    fs::canonicalize(named(url)?).with_context(|| url.to_owned())
+}
+
+/// The same, whether it is there or not.
+fn named(url: &str) -> anyhow::Result<PathBuf> {
     if let Some((scheme, _)) = url
         .split_once("://")
         .filter(|(scheme, _)| *scheme != "file")
     {
         bail!("{url}: found {scheme}://, expected a directory as file:///PATH");
     }
-    let root = PathBuf::from(url.strip_prefix("file://").unwrap_or(url));
-    fs::canonicalize(&root).with_context(|| url.to_owned())
+    Ok(url.strip_prefix("file://").unwrap_or(url).into())
 }
 
 /// Objects that are files below a directory.

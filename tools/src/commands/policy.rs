@@ -93,7 +93,7 @@ struct Sign {
     /// For how long it holds
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
     valid: Duration,
-    /// Its number, greater than that of the policy before; default: seconds since 1970
+    /// Its number, greater than that of the policy before; default: milliseconds since 1970
     #[arg(long, value_name = "N")]
     serial: Option<u64>,
     /// Where the signed policy is written
@@ -159,7 +159,7 @@ impl Sign {
         let services = policy_file::read(&self.file)?;
         let now_s = now_ns() / 1_000_000_000;
         let policy = Policy {
-            serial: self.serial.unwrap_or(now_s),
+            serial: self.serial.unwrap_or(now_ns() / 1_000_000),
             until_s: now_s.saturating_add(self.valid.as_secs().max(1)),
             services,
         };
@@ -234,8 +234,12 @@ pub(crate) fn state(policy: &PolicyState) -> Option<String> {
 }
 
 fn text(policy: &Policy) -> String {
+    let until = match ns(policy.until_s) < now_ns() {
+        true => "ended",
+        false => "until",
+    };
     let mut text = format!(
-        "serial {}, until {}\n",
+        "serial {}, {until} {}\n",
         policy.serial,
         moment(policy.until_s)
     );
