@@ -203,7 +203,7 @@ fn what_a_later_version_says_is_passed_over() {
     let (nobody, own, vectors) = (Uuid([0; 16]), Uuid([3; 16]), vectors());
     runtime.block_on(async {
         let mut peer = ScriptedStreamer::greeted(&socket, "later").await.unwrap();
-        for kind in [41, 60, u16::MAX] {
+        for kind in [42, 60, u16::MAX] {
             peer.say(&block(kind, nobody, b"news")).await.unwrap();
         }
         peer.announce(own).await.unwrap();

@@ -137,6 +137,7 @@ fn delete(
             writer: new_uuid()?.to_string(),
         };
         rows = removal.run()?;
+        let host = host.escape_debug();
         eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
     }
     checkpoint::write(tables)?;

@@ -1,7 +1,7 @@
 //! `policy`: signs what is recorded and sent of each service, and shows it.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -187,17 +187,29 @@ impl Sign {
 /// It cannot be read, or is no policy.
 pub(crate) fn read_signed(path: &Path) -> Result<Vec<u8>, Failure> {
     let at = |text: String| Failure::usage(format!("{}: {text}", path.display()));
-    let bytes = fs::read(path).map_err(|error| at(error.to_string()))?;
+    let bytes = signed_bytes(path).map_err(|error| at(error.to_string()))?;
     let split = UncheckedPolicy::split(&bytes).map_err(|wrong| at(wrong.to_string()))?;
     let parsed = Policy::parse(split.signed).map_err(|wrong| at(wrong.to_string()));
     parsed.map(drop)?;
     Ok(bytes)
 }
 
+/// The bytes of a file, of which a policy can have no more. Not what never ends, such as a device.
+fn signed_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        let why = "found no regular file, expected a signed policy";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let mut bytes = Vec::new();
+    let most = POLICY_BYTES_MAX as u64 + 1;
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn show(path: &Path, key: Option<&Path>) -> Result<Policy, Failure> {
     let at =
         |text: String| Failure::unreadable(format!("{}: {}", path.display(), printable(&text)));
-    let bytes = fs::read(path).map_err(|error| at(error.to_string()))?;
+    let bytes = signed_bytes(path).map_err(|error| at(error.to_string()))?;
     match key.map(PolicyKey::load) {
         Some(Err(error)) => Err(Failure::usage(error.to_string())),
         Some(Ok(key)) => key.read(&bytes).map_err(|fault| at(fault.to_string())),
@@ -285,4 +297,15 @@ fn as_object(policy: &Policy, checked: bool) -> serde_json::Value {
         "services": services.collect::<Vec<_>>(),
     });
     object("policy", &Head::default(), fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_ends_is_no_policy() {
+        let said = read_signed(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(said.contains("found no regular file"), "{said}");
+    }
 }
