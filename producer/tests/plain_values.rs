@@ -69,19 +69,9 @@ fn traced(odd: Plain<Odd>) -> u8 {
 /// The field as the decoder has it.
 fn field(of: &TypeInfo, name: &str) -> Field {
     let info = of.field(name);
-    Field {
-        name: info.name.clone().into_bytes(),
-        kind: Some(info.kind),
-        count: info.count,
-        offset: info.offset,
-        optional: info.optional,
-        bytes: info.kind.fixed_bytes() as u32,
-        unit: Vec::new(),
-        base: 10,
-        semantic: None,
-        labels: Vec::new(),
-        redacted: false,
-    }
+    let mut field = Field::new(info.name.as_bytes(), info.kind);
+    (field.count, field.offset, field.optional) = (info.count, info.offset, info.optional);
+    field
 }
 
 /// The only record of this type among those from `first` on, and its type.

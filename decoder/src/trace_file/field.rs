@@ -38,6 +38,34 @@ pub struct Field {
 }
 
 impl Field {
+    /// A field with one value of this kind, at the start of a payload.
+    #[must_use]
+    pub fn new(name: &[u8], kind: Kind) -> Self {
+        let mut field = Self {
+            name: name.to_vec(),
+            ..Self::unnamed(Some(kind), kind.fixed_bytes() as u32)
+        };
+        field.finish();
+        field
+    }
+
+    const fn unnamed(kind: Option<Kind>, bytes: u32) -> Self {
+        Self {
+            name: Vec::new(),
+            kind,
+            count: 0,
+            offset: 0,
+            bytes,
+            optional: false,
+            unit: Vec::new(),
+            base: 10,
+            semantic: None,
+            labels: Vec::new(),
+            redacted: false,
+            key: Vec::new(),
+        }
+    }
+
     /// Reads a FIELD attribute's value.
     pub(crate) fn read(value: &[u8]) -> Result<Self, &'static str> {
         let (entry, attributes) =
@@ -45,19 +73,12 @@ impl Field {
         let optional = entry.flags & OPTIONAL != 0 && entry.count == 0;
         let halves = if optional { 2 } else { 1 };
         let known = Kind::from_u8(entry.kind);
+        let kind = known.filter(|kind| halves * kind.fixed_bytes() == entry.bytes as usize);
         let mut field = Self {
-            name: Vec::new(),
-            kind: known.filter(|kind| halves * kind.fixed_bytes() == entry.bytes as usize),
             count: entry.count,
             offset: entry.offset,
-            bytes: entry.bytes,
             optional,
-            unit: Vec::new(),
-            base: 10,
-            semantic: None,
-            labels: Vec::new(),
-            redacted: false,
-            key: Vec::new(),
+            ..Self::unnamed(kind, entry.bytes)
         };
         Attributes::new(attributes).for_each(|a| field.take(&a));
         field.finish();
