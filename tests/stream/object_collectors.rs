@@ -2,6 +2,9 @@
 //! The store has each event once, whatever was put twice; a connection is acknowledged what is there. Damaged and foreign
 //! files in the store are counted or ignored, never fatal and never removed.
 
+#[path = "object_collectors/rolling_restart.rs"]
+mod rolling_restart;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
