@@ -4,4 +4,5 @@
 pub use crate::clock::SetClock;
 pub use crate::peer::stepped::{SteppedConnection, Taken};
 pub use crate::store::objects::Then;
-pub use crate::store::stepped_objects::{Put, SteppedObjects};
+pub use crate::store::stepped_objects::{CountedSession, Put, SteppedObjects};
+pub use crate::unproved::{Place, Unproved};

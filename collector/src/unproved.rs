@@ -24,7 +24,7 @@ const V6_NETWORK: u128 = u128::MAX << 64;
 
 /// The pool.
 #[derive(Debug)]
-pub(crate) struct Unproved {
+pub struct Unproved {
     /// Most connections.
     most: usize,
     /// Most connections of one address.
@@ -52,7 +52,7 @@ struct Connection {
 
 /// A place in the pool; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     pool: Arc<Unproved>,
     number: u64,
     stays: oneshot::Receiver<()>,
@@ -60,7 +60,8 @@ pub(crate) struct Place {
 
 impl Unproved {
     /// A pool of this number of connections, a quarter of them of one address.
-    pub(crate) fn new(most: usize, figures: Arc<Figures>) -> Arc<Self> {
+    #[must_use]
+    pub fn new(most: usize, figures: Arc<Figures>) -> Arc<Self> {
         Arc::new(Self {
             most,
             most_of_one: most.div_ceil(4),
@@ -74,7 +75,9 @@ impl Unproved {
         self.enter_at(address.map(network), Instant::now())
     }
 
-    fn enter_at(self: &Arc<Self>, address: Option<IpAddr>, now: Instant) -> Option<Place> {
+    /// The same at this moment, from the network of this address.
+    #[must_use]
+    pub fn enter_at(self: &Arc<Self>, address: Option<IpAddr>, now: Instant) -> Option<Place> {
         let mut waiting = lock(&self.waiting);
         if !self.has_room(&mut waiting, address, now) {
             Figures::add(&self.figures.evicted_total, 1);
@@ -141,6 +144,11 @@ impl Waiting {
 }
 
 impl Place {
+    /// Whether the connection must make way.
+    pub fn is_to_go(&mut self) -> bool {
+        self.stays.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    }
+
     /// Waits until the connection must make way.
     pub(crate) async fn must_go(&mut self) {
         let _ = (&mut self.stays).await;
@@ -172,10 +180,6 @@ mod tests {
         Some(IpAddr::from([10, 0, 0, last]))
     }
 
-    fn is_evicted(place: &mut Place) -> bool {
-        place.stays.try_recv() == Err(oneshot::error::TryRecvError::Closed)
-    }
-
     #[test]
     fn the_oldest_of_the_crowded_address_makes_way() {
         let pool = Unproved::new(8, Arc::default());
@@ -185,13 +189,13 @@ mod tests {
         let mut first = enter(2, begun).unwrap();
         let mut second = enter(2, begun).unwrap();
         assert!(enter(2, begun).is_none(), "no more than two of one address");
-        assert!(!is_evicted(&mut first), "it has its moment");
+        assert!(!first.is_to_go(), "it has its moment");
         let _third = enter(2, later).unwrap();
-        assert!(is_evicted(&mut first) && !is_evicted(&mut second));
+        assert!(first.is_to_go() && !second.is_to_go());
         let others: Vec<_> = (3..8).map(|last| enter(last, begun).unwrap()).collect();
         let _more = enter(9, later).unwrap();
-        assert!(is_evicted(&mut second), "the address with most");
-        assert!(!is_evicted(&mut honest));
+        assert!(second.is_to_go(), "the address with most");
+        assert!(!honest.is_to_go());
         drop(others);
         assert_eq!(pool.figures.unproved.load(Relaxed), 3);
     }

@@ -7,7 +7,8 @@ pub struct Share1024(pub(crate) u32);
 impl Share1024 {
     /// `part` pages of `whole`. A part larger than the whole, which only a damaged ring file can
     /// claim, stays larger than 1024.
-    pub(crate) fn of(part: u64, whole: u64) -> Self {
+    #[must_use]
+    pub fn of(part: u64, whole: u64) -> Self {
         let share = part.saturating_mul(1024) / whole.max(1);
         Self(u32::try_from(share).unwrap_or(u32::MAX))
     }

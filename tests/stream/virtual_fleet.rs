@@ -11,6 +11,8 @@ mod collector;
 mod common;
 #[path = "virtual_fleet/early.rs"]
 mod early;
+#[path = "fleet_model/mod.rs"]
+mod fleet_model;
 #[path = "virtual_fleet/host.rs"]
 mod host;
 #[path = "virtual_fleet/host_sending.rs"]

@@ -1,5 +1,7 @@
 //! A connection without a socket: what it may send, what is taken in, and what is acknowledged.
 
+use std::time::Instant;
+
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
 
@@ -7,7 +9,7 @@ use super::acks::Acks;
 use super::lane_share::LaneShare;
 use crate::mutex::lock;
 use crate::store::objects::credits::BlockRoom;
-use crate::store::stepped_objects::SteppedObjects;
+use crate::store::stepped_objects::{CountedSession, SteppedObjects};
 use crate::store::{SharedSession, StoreError};
 
 /// What became of a block.
@@ -63,21 +65,12 @@ impl SteppedConnection {
             return Ok(Taken::Yes);
         };
         let bytes = block.len() as u64;
-        if self.room.is_none() {
-            if !self.share.has_credit(bytes) {
-                return Ok(Taken::BeyondCredit);
-            }
-            self.room = self.share.use_credit(bytes, collector.now());
-        }
         let is_stored = found.header.kind != kind::SESSION;
         let preamble = lock(session).preamble_bytes();
         let most = if is_stored { bytes + preamble } else { 0 };
-        if self
-            .room
-            .as_mut()
-            .is_some_and(|room| !room.try_grow_to(most))
-        {
-            return Ok(Taken::Waits);
+        match self.make_room(collector, bytes, most) {
+            Taken::Yes => {}
+            other => return Ok(other),
         }
         if is_stored {
             let content = found.content().unwrap_or_default();
@@ -85,6 +78,46 @@ impl SteppedConnection {
             session.add(&found.header, content, block)?;
             self.acks.note_segment(session.segment());
         }
+        self.took(bytes);
+        Ok(Taken::Yes)
+    }
+
+    /// Takes in blocks of this many bytes, which are only counted. `session`: theirs; `None`: what is not stored.
+    pub fn count(
+        &mut self,
+        collector: &SteppedObjects,
+        session: Option<&mut CountedSession>,
+        bytes: u64,
+    ) -> Taken {
+        let preamble = session.as_ref().map(|session| session.preamble_bytes());
+        let most = preamble.map_or(0, |preamble| bytes + preamble);
+        match self.make_room(collector, bytes, most) {
+            Taken::Yes => {}
+            other => return other,
+        }
+        if let Some(session) = session {
+            self.acks.note_segment(Some(session.count(bytes)));
+        }
+        self.took(bytes);
+        Taken::Yes
+    }
+
+    /// Uses credit for a block, and takes memory for what it grows to.
+    fn make_room(&mut self, collector: &SteppedObjects, bytes: u64, most: u64) -> Taken {
+        if self.room.is_none() {
+            if !self.share.has_credit(bytes) {
+                return Taken::BeyondCredit;
+            }
+            self.room = self.share.use_credit(bytes, collector.now());
+        }
+        match self.room.as_mut().is_none_or(|room| room.try_grow_to(most)) {
+            true => Taken::Yes,
+            false => Taken::Waits,
+        }
+    }
+
+    /// Notes that a block is in a segment.
+    fn took(&mut self, bytes: u64) {
         self.room = None;
         self.acks.receive(bytes);
         let segment = self.acks.take_segment();
@@ -92,7 +125,6 @@ impl SteppedConnection {
             .into_iter()
             .for_each(|segment| self.share.touch(segment));
         self.share.receive(self.acks.received());
-        Ok(Taken::Yes)
     }
 
     /// What ACK says now, if it says more than before: the durable position, and the one up to which the
@@ -112,6 +144,18 @@ impl SteppedConnection {
             .share
             .take_credit(self.acks.under_way(), collector.now());
         self.acks.add_credit(more)
+    }
+
+    /// When it is quiet, if no block comes before.
+    #[must_use]
+    pub const fn quiet_at(&self) -> Instant {
+        self.share.quiet_at()
+    }
+
+    /// Whether it waits for credit.
+    #[must_use]
+    pub fn is_short(&self, collector: &SteppedObjects) -> bool {
+        self.share.is_short(collector.now())
     }
 
     /// Bytes that came and are not durable.

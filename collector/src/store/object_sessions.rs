@@ -187,6 +187,19 @@ impl Objects {
         self.context.room.follow()
     }
 
+    /// A session of which blocks are counted and not kept.
+    pub(super) fn counted_session(&self, session: Uuid, host: &str, content: &[u8]) -> LaneSession {
+        let owner = Owner {
+            session,
+            host: host.to_owned(),
+            service: String::new(),
+            epoch: 0,
+            schema_bytes: 0,
+            from: 0,
+        };
+        LaneSession::new(&self.uploads, owner, content)
+    }
+
     /// A session that a connection of a host announces. This collector does not know what of it is in objects.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ use ringmark_format::stream::ack_level;
 
 use super::error::StoreError;
 use super::object_sessions::{ObjectOptions, Objects};
-use super::objects::ObjectStore;
 use super::objects::credits::Credits;
 use super::objects::putting::{Putting, Then};
+use super::objects::{LaneSession, ObjectStore};
 use super::options::{Retention, StoreOptions, SyncMode};
 use super::session::SharedSession;
 use super::store_directory::DirectoryOptions;
@@ -27,6 +27,27 @@ pub struct Put<'a> {
     pub name: &'a str,
     /// All of it.
     pub bytes: &'a [u8],
+}
+
+/// A session of which blocks are counted and not kept: models of many hosts have none.
+#[derive(Debug)]
+pub struct CountedSession(LaneSession);
+
+impl CountedSession {
+    pub(crate) const fn preamble_bytes(&self) -> u64 {
+        self.0.preamble_bytes()
+    }
+
+    /// The segment that has its latest block.
+    #[must_use]
+    pub const fn segment(&self) -> Option<u64> {
+        self.0.segment()
+    }
+
+    /// Counts bytes of blocks; returns the number of their segment.
+    pub(crate) fn count(&mut self, bytes: u64) -> u64 {
+        self.0.count(bytes)
+    }
 }
 
 /// The objects of one collector.
@@ -74,6 +95,12 @@ impl SteppedObjects {
         self.objects.session(uuid, host, content)
     }
 
+    /// A session of a host, of which blocks are counted and not kept.
+    #[must_use]
+    pub fn counted_session(&self, uuid: Uuid, host: &str, content: &[u8]) -> CountedSession {
+        CountedSession(self.objects.counted_session(uuid, host, content))
+    }
+
     /// The identity of the store.
     #[must_use]
     pub const fn id(&self) -> [u8; 16] {
@@ -101,6 +128,12 @@ impl SteppedObjects {
             name: &object.name,
             bytes: &object.bytes,
         })
+    }
+
+    /// Bytes of the segment that is being put, those that were only counted included.
+    #[must_use]
+    pub fn putting_bytes(&self) -> u64 {
+        self.putting.as_ref().map_or(0, |putting| putting.held)
     }
 
     /// Takes the answer to the put of that object.

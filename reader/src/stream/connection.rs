@@ -138,11 +138,10 @@ impl Connection {
         &self.terms
     }
 
-    /// Whether a batch may be begun. A little credit is left to grow, unless nothing is under way:
-    /// then no more may come.
+    /// Whether a batch may be begun for which this is enough.
     pub(super) fn has_room(&self, most: u64) -> bool {
-        let room = self.room();
-        room >= most.min(self.terms.window / 2) || (room > 0 && self.sent == self.durable)
+        let is_under_way = self.sent != self.durable;
+        self.terms.has_room(self.room(), most, is_under_way)
     }
 
     /// Bytes of blocks sent since the connection began.

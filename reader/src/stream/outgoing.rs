@@ -21,7 +21,7 @@ use crate::pages::drain::{SchemaPiece, SessionDrain};
 /// Credit with which a batch is begun, in bytes. A collector of objects gives little more than a batch or two
 /// at a time and acknowledges seconds later, so that a streamer which asked for more would wait for each
 /// acknowledgement. With a small window, less is enough.
-const CREDIT_ENOUGH: u64 = 256 << 10;
+pub const CREDIT_ENOUGH: u64 = 256 << 10;
 
 /// What a session needs to send blocks; lent by the streamer for one step.
 pub(super) struct Outgoing<'a> {

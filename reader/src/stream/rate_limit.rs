@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// A bound on the bytes that are sent in a second.
 #[derive(Debug)]
-pub(super) struct RateLimit {
+pub struct RateLimit {
     /// `None`: there is no bound.
     bytes_per_second: Option<u64>,
     /// Bytes that may be sent now; less than 0: the last batch took more.
@@ -18,10 +18,16 @@ pub(super) struct RateLimit {
 impl RateLimit {
     /// Nothing was sent yet.
     pub(super) fn new(bytes_per_second: Option<u64>) -> Self {
+        Self::new_at(bytes_per_second, Instant::now())
+    }
+
+    /// The same at this moment.
+    #[must_use]
+    pub fn new_at(bytes_per_second: Option<u64>, now: Instant) -> Self {
         Self {
             bytes_per_second,
             left: 0.0,
-            at: Instant::now(),
+            at: now,
             seen: 0,
         }
     }
@@ -31,7 +37,8 @@ impl RateLimit {
         self.allows_at(sent, Instant::now())
     }
 
-    fn allows_at(&mut self, sent: u64, now: Instant) -> bool {
+    /// The same at this moment.
+    pub fn allows_at(&mut self, sent: u64, now: Instant) -> bool {
         let Some(rate) = self.bytes_per_second else {
             return true;
         };

@@ -36,7 +36,9 @@ use hold::Hold;
 use mapped::MappedSession;
 pub(super) use pass::PassError;
 use pass::{NOTHING, Passed};
-pub(super) use to_spill::{Spilled, Waits};
+pub use send::BATCH_BYTES;
+pub(super) use to_spill::Spilled;
+pub use to_spill::{Waits, is_due as is_spill_due};
 
 use super::acked_file::AckedFile;
 use super::delivered::{Resumed, StoreSide};

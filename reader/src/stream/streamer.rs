@@ -6,7 +6,7 @@
 //! has a thread of its own (`dialer.rs`): the rings must be looked after while a collector does not
 //! answer.
 
-mod backoff;
+pub(super) mod backoff;
 mod dialer;
 mod disk;
 mod exchange;

@@ -13,7 +13,7 @@ const END_WITHIN_MS: u32 = 10_000;
 
 /// The terms of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Terms {
+pub struct Terms {
     /// Most bytes that the collector lets be under way.
     pub(super) window: u64,
     /// Within how many ms a block is acknowledged as a rule.
@@ -23,7 +23,8 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Reads them from the attributes of WELCOME.
-    pub(super) fn read(attributes: &[u8]) -> Self {
+    #[must_use]
+    pub fn read(attributes: &[u8]) -> Self {
         let find = |tag| {
             let mut all = Attributes::new(attributes);
             Iterator::find(&mut all, |found| found.tag == tag)
@@ -37,6 +38,13 @@ impl Terms {
             ack_within_ms: number(tag::ACK_WITHIN).unwrap_or(REFERENCES_WITHIN_MS),
             end_within_ms: end_within.clamp(END_WITHIN_MS, END_MAX_MS),
         }
+    }
+
+    /// Whether a batch may be begun for which `most` is enough, with `room` for it now. A little credit is left to
+    /// grow, unless nothing is under way: then no more may come.
+    #[must_use]
+    pub fn has_room(&self, room: u64, most: u64, is_under_way: bool) -> bool {
+        room >= most.min(self.window / 2) || (room > 0 && !is_under_way)
     }
 
     /// Within how long everything is acknowledged at the end.

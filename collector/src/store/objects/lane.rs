@@ -69,6 +69,17 @@ impl Lane {
         self.add(owner, now, |open| open.append(owner, block, preamble))
     }
 
+    /// Counts bytes of blocks that are not there, likewise.
+    pub(super) fn count(
+        &mut self,
+        owner: &Owner,
+        bytes: u64,
+        preamble: impl FnOnce() -> Vec<u8>,
+        now: Instant,
+    ) -> (u64, u64) {
+        self.add(owner, now, |open| open.count(owner, bytes, preamble))
+    }
+
     /// Adds schema, likewise.
     pub(super) fn add_schema(
         &mut self,

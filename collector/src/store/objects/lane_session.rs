@@ -89,6 +89,14 @@ impl LaneSession {
         self.note_segment(segment);
     }
 
+    /// Counts bytes of blocks that are not there; returns the number of their segment.
+    pub(in crate::store) fn count(&mut self, bytes: u64) -> u64 {
+        let (owner, preamble) = (&self.owner, || self.preamble());
+        let segment = self.uploads.count(owner, bytes, preamble);
+        self.note_segment(segment);
+        segment
+    }
+
     fn note_segment(&mut self, segment: u64) {
         self.segment = Some(segment);
         self.owner.from = segment;

@@ -152,6 +152,21 @@ impl OpenSegment {
         block: &[u8],
         preamble: impl FnOnce() -> Vec<u8>,
     ) {
+        let part = self.part_of(owner, preamble);
+        if !block.is_empty() {
+            part.blocks.push(block.into());
+        }
+        self.bytes += block.len() as u64;
+    }
+
+    /// Counts bytes of blocks that are not there, likewise: models of many hosts have none.
+    pub(super) fn count(&mut self, owner: &Owner, bytes: u64, preamble: impl FnOnce() -> Vec<u8>) {
+        let _ = self.part_of(owner, preamble);
+        self.bytes += bytes;
+    }
+
+    /// What it holds of a session, which begins with `preamble`.
+    fn part_of(&mut self, owner: &Owner, preamble: impl FnOnce() -> Vec<u8>) -> &mut Part {
         let part = self.parts.entry(owner.session).or_insert_with(|| {
             self.footer_bytes += ENTRY_BYTES + owner.host.len() + owner.service.len();
             let blocks = preamble();
@@ -162,10 +177,7 @@ impl OpenSegment {
             }
         });
         part.owner.clone_from(owner);
-        if !block.is_empty() {
-            part.blocks.push(block.into());
-        }
-        self.bytes += block.len() as u64;
+        part
     }
 
     /// Adds schema, which is put before this segment.

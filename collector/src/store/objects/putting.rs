@@ -32,7 +32,7 @@ pub(in crate::store) struct Putting {
     /// Number of the segment.
     pub(super) number: u64,
     /// Memory that it takes until it is durable.
-    pub(super) held: u64,
+    pub(in crate::store) held: u64,
     objects: VecDeque<Upload>,
     wait: Duration,
 }

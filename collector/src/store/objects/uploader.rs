@@ -88,6 +88,17 @@ impl Uploads {
         self.change(|lane, now| lane.append(owner, block, preamble, now))
     }
 
+    /// Counts bytes of blocks that are not there; returns the number of their segment.
+    pub(super) fn count(
+        &self,
+        owner: &Owner,
+        bytes: u64,
+        preamble: impl FnOnce() -> Vec<u8>,
+    ) -> u64 {
+        Figures::add(&self.context.figures.stored_bytes_total, bytes);
+        self.change(|lane, now| lane.count(owner, bytes, preamble, now))
+    }
+
     /// Adds schema of a session; returns the number of the segment before which it is put.
     pub(super) fn add_schema(&self, owner: &Owner, piece: SchemaPiece, preamble: Vec<u8>) -> u64 {
         Figures::add(&self.context.figures.stored_bytes_total, piece.bytes());

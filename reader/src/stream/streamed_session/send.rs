@@ -10,7 +10,7 @@ use crate::stream::zero_copy;
 
 /// Bytes of pages in a batch, or one page if that is larger: they stay in the cache until they are
 /// sent.
-const BATCH_BYTES: u64 = 256 << 10;
+pub const BATCH_BYTES: u64 = 256 << 10;
 
 impl StreamedSession {
     /// Fills and sends batches until the pass is done or the credit is short.

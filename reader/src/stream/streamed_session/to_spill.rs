@@ -14,7 +14,7 @@ use crate::stream::spill::{Appended, Spill};
 
 /// What keeps pages in their rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::stream) enum Waits {
+pub enum Waits {
     /// The collector has them, and has not said that they are durable.
     UnderWay,
     /// The collector is there and slow.
@@ -48,7 +48,8 @@ pub(in crate::stream) struct Spilled {
 }
 
 /// Whether pages must not wait in their rings any longer.
-pub(super) fn is_due(fullest: Share1024, waits: Waits) -> bool {
+#[must_use]
+pub fn is_due(fullest: Share1024, waits: Waits) -> bool {
     let least = match waits {
         Waits::UnderWay => UNDER_WAY,
         Waits::Slow => SLOW,

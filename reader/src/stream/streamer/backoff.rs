@@ -14,7 +14,7 @@ const REFUSED_TIMES: u32 = 10;
 
 /// How the last connection, or the attempt to make one, ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub enum Ended {
     /// It was lost, or refused for good.
     Lost,
     /// The collector has no room or no time now.
@@ -23,7 +23,7 @@ pub(super) enum Ended {
 
 impl Ended {
     /// The longest wait after such an end.
-    pub(super) const fn longest(self) -> Duration {
+    pub const fn longest(self) -> Duration {
         match self {
             Self::Lost => LOST_MAX,
             Self::RefusedForNow => REFUSED_MAX,
@@ -33,7 +33,7 @@ impl Ended {
 
 /// The waits after losses and after refusals.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     first: Duration,
     after_loss: Duration,
     after_refusal: Duration,
@@ -41,7 +41,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// A backoff that begins with `first`.
-    pub(super) fn new(first: Duration) -> Self {
+    pub fn new(first: Duration) -> Self {
         Self {
             first,
             after_loss: first,
@@ -50,7 +50,7 @@ impl Backoff {
     }
 
     /// The wait before the next attempt, without noise.
-    pub(super) fn next(&mut self, ended: Ended) -> Duration {
+    pub fn next(&mut self, ended: Ended) -> Duration {
         let wait = match ended {
             Ended::Lost => &mut self.after_loss,
             Ended::RefusedForNow => &mut self.after_refusal,
@@ -61,12 +61,19 @@ impl Backoff {
 
     /// Begins anew: the collector has taken pages for good on a connection that has `lasted` so
     /// long. One that takes some and then refuses is tried no sooner.
-    pub(super) fn progressed(&mut self, lasted: Duration) {
+    pub fn progressed(&mut self, lasted: Duration) {
         self.after_loss = self.first;
         if lasted >= REFUSED_MAX {
             self.after_refusal = self.first * REFUSED_TIMES;
         }
     }
+}
+
+/// Half to one and a half of `wait`, as this noise says.
+#[must_use]
+pub fn jittered(wait: Duration, noise: u64) -> Duration {
+    let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    wait / 2 + wait * part as u32 / 1024
 }
 
 #[cfg(test)]

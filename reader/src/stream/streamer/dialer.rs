@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::backoff::{Backoff, Ended};
+use super::backoff::{Backoff, Ended, jittered};
 use crate::stream::address::Address;
 use crate::stream::connection::{Connection, Introduction, Refusal};
 use crate::stream::credentials::Credentials;
@@ -189,15 +189,13 @@ impl Dialer {
             let at = Instant::now();
             self.reported = Some(Report { reason, at });
         }
-        self.next_at = Instant::now() + jittered(self.backoff.next(ended));
+        self.next_at = Instant::now() + jittered(self.backoff.next(ended), noise());
     }
 }
 
-/// Half to one and a half of `wait`.
-fn jittered(wait: Duration) -> Duration {
-    let noise = ringmark_ring::clock::realtime_ns() ^ u64::from(std::process::id()).rotate_left(20);
-    let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-    wait / 2 + wait * part as u32 / 1024
+/// A number that differs from streamer to streamer, and from moment to moment.
+fn noise() -> u64 {
+    ringmark_ring::clock::realtime_ns() ^ u64::from(std::process::id()).rotate_left(20)
 }
 
 #[cfg(test)]
@@ -207,7 +205,7 @@ mod tests {
     #[test]
     fn waits_differ_and_none_is_short() {
         let wait = Duration::from_millis(100);
-        let waits: Vec<_> = (0..100).map(|_| jittered(wait)).collect();
+        let waits: Vec<_> = (0..100).map(|_| jittered(wait, noise())).collect();
         let bounds = wait / 2..wait * 3 / 2;
         assert!(
             waits.iter().all(|found| bounds.contains(found)),
