@@ -4,6 +4,8 @@
 #[path = "../../decoder/tests/common/mod.rs"]
 mod common;
 mod common_store;
+#[path = "common/duckdb.rs"]
+mod duckdb;
 #[allow(dead_code, reason = "requests to read are not counted here")]
 #[path = "common/fault_proxy.rs"]
 mod fault_proxy;
@@ -14,24 +16,32 @@ mod moto;
 mod random;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common_store::{Sent, Store, said};
+use common_store::{Sent, Store};
+use duckdb::duckdb;
 use fault_proxy::{Fault, FaultProxy};
 use moto::Moto;
 use random::Random;
 
 const BUCKET: &str = "s3://bucket/of/tests";
-/// The server asks who reads, and not whether it is true.
-const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
-    SignedHeaders=host, Signature=0";
 const WITHIN: Duration = Duration::from_secs(120);
 /// Each fault happens as often.
 const EACH: usize = 4;
+/// What a request to create an object meets.
+const FAULTS: [Fault; 7] = [
+    Fault::Busy,
+    Fault::FailedAfter,
+    Fault::CutBody,
+    Fault::CutAnswer,
+    Fault::Refused,
+    Fault::Conflict,
+    Fault::Late,
+];
 
 /// A store whose objects are in a bucket, too, and its tables there alone.
 struct Scene {
@@ -85,8 +95,9 @@ impl Scene {
             return;
         }
         let bytes = fs::read(path).expect("an object");
-        let answer = self.ask("PUT", &format!("/bucket/of/tests/{name}"), &bytes);
-        assert!(answer.starts_with(b"HTTP/1.1 200"), "{name}");
+        let path = format!("/bucket/of/tests/{name}");
+        let (head, _) = self.moto.ask_with("PUT", &path, &bytes);
+        assert!(head.starts_with("HTTP/1.1 200"), "{name}: {head}");
     }
 
     /// Uploads a segment.
@@ -100,22 +111,6 @@ impl Scene {
             .expect("an entry")
             .file_name();
         self.upload(&format!("{hour}/{}/{number:012}.rms", collector.display()));
-    }
-
-    /// What the server answers.
-    fn ask(&self, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
-        let address = self.moto.address();
-        let mut asking = TcpStream::connect(&address).expect("a connection");
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n{SIGNED}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        asking
-            .write_all(&[head.as_bytes(), body].concat())
-            .expect("a request");
-        let mut answer = Vec::new();
-        let _ = asking.read_to_end(&mut answer).expect("an answer");
-        answer
     }
 
     /// The command, with the bucket at an address.
@@ -144,20 +139,8 @@ impl Scene {
     /// Gets the tables, and compares their rows with those of a scan.
     fn check(&self, rows: &[String], what: &str) {
         let _ = fs::remove_dir_all(self.store.0.join("tables"));
-        let listed = self
-            .moto
-            .ask("GET", "/bucket?list-type=2&prefix=of/tests/tables");
-        assert!(listed.contains("<IsTruncated>false"), "{listed}");
-        for key in listed.split("<Key>").skip(1) {
-            let key = key.split("</Key>").next().expect("a key");
-            let name = key.strip_prefix("of/tests/").expect("a name");
-            let answer = self.ask("GET", &format!("/bucket/{key}"), b"");
-            let end = answer
-                .windows(4)
-                .position(|four| four == b"\r\n\r\n")
-                .expect("a head");
-            assert!(answer.starts_with(b"HTTP/1.1 200"), "{key}");
-            self.store.put(name, &answer[end + 4..]);
+        for (name, bytes) in self.moto.objects("of/tests", "tables") {
+            self.store.put(&name, &bytes);
         }
         let unended = self.store.check(rows, what);
         assert!(unended > 0, "{what}");
@@ -169,8 +152,8 @@ fn no_fault_on_the_way_loses_or_repeats_a_row() {
     let Some((scene, rows)) = Scene::new("s3-faults", 8) else {
         return;
     };
-    let faulty = FaultProxy::start(&scene.moto.address(), EACH, &mut Random::seeded());
-    let faulty = faulty.of_creates();
+    let plan = fault_proxy::plan(&FAULTS.map(|fault| (fault, EACH)), &mut Random::seeded());
+    let faulty = FaultProxy::start(&scene.moto.address(), plan).of_creates();
     let mut runs = 0;
     for number in 0..8 {
         scene.segment(number);
@@ -188,11 +171,7 @@ fn no_fault_on_the_way_loses_or_repeats_a_row() {
         assert!(runs < 200, "{:?}", faulty.faults());
     }
     println!("{runs} runs, {:?}", faulty.faults());
-    assert!(
-        Fault::ALL
-            .iter()
-            .all(|fault| faulty.faults()[fault] >= EACH)
-    );
+    assert!(FAULTS.iter().all(|fault| faulty.faults()[fault] >= EACH));
     let _ = scene.compact(&scene.moto.address());
     scene.check(&rows, "after all faults");
 }
@@ -202,24 +181,36 @@ fn runs_that_are_killed_at_a_commit_are_taken_up() {
     let Some((scene, rows)) = Scene::new("s3-killed", 6) else {
         return;
     };
-    let holding = FaultProxy::holding(&scene.moto.address()).of_creates();
+    // The commit is not there in some cases, and in the others it is, and no run knows.
+    let plan = Fault::KILLS.repeat(2).into_iter().map(Some).collect();
+    let run: Arc<Mutex<Option<Child>>> = Arc::default();
+    let running = run.clone();
+    let kill = move |_, _| {
+        let mut run = running.lock().expect("no panic");
+        let _ = run.as_mut().expect("a run").kill();
+    };
+    let killing = FaultProxy::of_clients(&scene.moto.address(), 1, plan, kill).of_creates();
     for number in 0..6 {
         scene.segment(number);
-        // The commit is not there in one case, and in the other it is, and no run knows.
-        let held = [Fault::HeldBefore, Fault::HeldAfter][number % 2];
-        let mut run = scene.command(&format!("compact {BUCKET}"), holding.address());
-        let mut run = run.stderr(Stdio::null()).spawn().expect("it runs");
+        let mut command = scene.command(&format!("compact {BUCKET}"), killing.address());
+        command.stderr(Stdio::null());
+        *run.lock().expect("no panic") = Some(command.spawn().expect("it runs"));
         let begun = Instant::now();
-        while !holding.holds(held) {
-            assert!(
-                run.try_wait().expect("a process").is_none(),
-                "it met no {held:?}"
-            );
+        let ended = || {
+            run.lock()
+                .expect("no panic")
+                .as_mut()?
+                .try_wait()
+                .expect("a process")
+        };
+        let status = loop {
+            if let Some(status) = ended() {
+                break status;
+            }
             assert!(begun.elapsed() < WITHIN);
             sleep(Duration::from_millis(1));
-        }
-        run.kill().expect("a process");
-        let _ = run.wait();
+        };
+        assert_eq!(status.signal(), Some(9), "it met no fault: {status}");
     }
     let _ = scene.compact(&scene.moto.address());
     scene.check(&rows, "after all kills");
@@ -257,35 +248,18 @@ fn two_at_the_same_time_give_each_row_once_and_duckdb_reads_them() {
         .flat_map(|file| common_store::batches(file))
         .map(|of| of.num_rows())
         .sum();
-    duckdb(&address, &listed, spans);
+    count(&address, &listed, spans);
 }
 
 /// DuckDB counts rows by the log and by the list of files.
-fn duckdb(address: &str, listed: &str, rows: usize) {
-    let needs = "import duckdb, duckdb_extension_delta, duckdb_extension_httpfs";
-    let there = Command::new("python3").args(["-c", needs]).output();
-    if !there.is_ok_and(|done| done.status.success()) {
-        return moto::left_out(
-            "the Python packages duckdb, duckdb_extension_delta and duckdb_extension_httpfs",
-        );
-    }
+fn count(address: &str, listed: &str, rows: usize) {
     const COUNT: &str = r#"
-import duckdb, glob, importlib, os, sys
-db = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-for name in ["httpfs", "delta"]:
-    where = os.path.dirname(importlib.import_module(f"duckdb_extension_{name}").__file__)
-    place, = glob.glob(os.path.join(where, "**", f"{name}.duckdb_extension"), recursive=True)
-    db.sql(f"LOAD '{place}'")
-address, table, *files = sys.argv[1:]
-db.sql(f"""CREATE SECRET (TYPE s3, KEY_ID 'test', SECRET 'test', REGION 'us-east-1', ENDPOINT '{address}',
-    URL_STYLE 'path', USE_SSL false)""")
+table, *files = given
 print(*db.sql(f"select count(*) from delta_scan('{table}')").fetchall()[0])
 print(*db.sql(f"select count(*) from read_parquet({files})").fetchall()[0])
 "#;
-    let mut count = Command::new("python3");
-    count.args(["-c", COUNT, address, &format!("{BUCKET}/tables/spans")]);
-    let done = count.args(listed.lines()).output().expect("python3");
-    assert!(done.status.success(), "{}", said(&done));
-    let counted = String::from_utf8(done.stdout).expect("UTF-8");
-    assert_eq!(counted, format!("{rows}\n{rows}\n"));
+    let spans = format!("{BUCKET}/tables/spans");
+    let given = [&*spans].into_iter().chain(listed.lines());
+    let counted = duckdb(address, COUNT, given);
+    assert!(counted.is_none_or(|counted| counted == format!("{rows}\n{rows}\n")));
 }

@@ -3,13 +3,14 @@
 //!
 //! `emitter [THREADS [EVENTS [DELAY_US]]] [mix] [hold=MS]`: EVENTS per thread, DELAY_US after each
 //! one. `mix`: several types with strings, spans and counters; `hold`: lives on for that time.
-//! `emitter turns`: for each number on standard input a span, an event and a flow with it, then the
-//! number on standard output.
+//! `emitter turns`: does what each line of standard input says, then prints the line. A number: a
+//! span, an event and a flow with it. `place N`: the event alone. `begin N`: a span that the line
+//! `end` ends, and all between is inside.
 use std::io::{self, BufRead};
 use std::thread;
 use std::time::Duration;
 
-use ringmark::{Session, counter, event, flow, span};
+use ringmark::{Session, async_span, counter, event, flow, span};
 
 struct Options {
     threads: u64,
@@ -69,22 +70,35 @@ fn work(options: &Options, thread: u64) -> (i32, u64) {
     (tid, options.events)
 }
 
-/// Emits what each line of standard input asks for, until that ends.
-fn take_turns() {
-    let numbers = io::stdin().lock().lines().map_while(Result::ok);
-    for n in numbers.filter_map(|line| line.parse::<u64>().ok()) {
-        let turn = span!("emitter.turn", n = n);
-        event!("emitter.place", n = n);
-        drop(turn);
-        flow!("emitter.large", u64::MAX - n, hash = u64::MAX - 2 * n);
-        println!("{n}");
+/// Emits what each line asks for, until they end, or the span that these are in.
+fn take_turns(lines: &mut dyn Iterator<Item = String>) {
+    while let Some(line) = lines.next() {
+        let (word, number) = line.split_once(' ').unwrap_or(("", &line));
+        match (word, number.parse::<u64>()) {
+            ("place", Ok(n)) => event!("emitter.place", n = n),
+            ("begin", Ok(n)) => {
+                let shift = async_span!("emitter.shift", n = n);
+                let _inside = shift.enter();
+                println!("{line}");
+                take_turns(lines);
+                continue;
+            }
+            (_, Ok(n)) => {
+                let turn = span!("emitter.turn", n = n);
+                event!("emitter.place", n = n);
+                drop(turn);
+                flow!("emitter.large", u64::MAX - n, hash = u64::MAX - 2 * n);
+            }
+            _ => return println!("{line}"),
+        }
+        println!("{line}");
     }
 }
 
 fn main() {
     if std::env::args().nth(1).is_some_and(|word| word == "turns") {
         let _session = ringmark::start_from_env();
-        return take_turns();
+        return take_turns(&mut io::stdin().lock().lines().map_while(Result::ok));
     }
     let Some(options) = options() else {
         eprintln!("usage: emitter [THREADS [EVENTS [DELAY_US]]] [mix] [hold=MS] | turns");

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use ringmark_format::block::kind;
+use ringmark_format::block_at::Blocks;
+
 use super::random::Random;
 
-/// How long a stalled request waits: longer than the client does.
+/// How long a request that stalls or lands late waits: longer than the client does.
 const STALL: Duration = Duration::from_millis(1500);
-/// How long a request is held, so that its sender can be killed.
-const HOLD: Duration = Duration::from_millis(150);
 
-/// What becomes of a request.
+/// What becomes of a request to put an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// 503, and the server hears nothing of it.
@@ -26,128 +27,186 @@ pub(crate) enum Fault {
     CutBody,
     /// The object is there, and the connection ends without an answer.
     CutAnswer,
-    /// Nothing happens for longer than the client waits; then the object is put all the same.
+    /// 412, although the object is there, and the client's own.
+    Refused,
+    /// 409, and nothing is there.
+    Conflict,
+    /// Nothing happens for longer than the client waits, and the server hears nothing of it.
     Stall,
-    /// It waits a moment. If the client is gone then, the server hears nothing of it.
-    HeldBefore,
-    /// The object is there, and the answer waits a moment.
-    HeldAfter,
+    /// The server says that nothing is there. The object is put after the client has given up.
+    Late,
+    /// The client is killed, and the server hears nothing of it.
+    KilledBefore,
+    /// The client is killed in the middle of the body.
+    KilledIn,
+    /// The object is there, and the client is killed before the answer.
+    KilledAfter,
+    /// The client is told to end, and the object is put.
+    Ended,
+    /// 200, although nothing is there, until [`FaultProxy::land`]. No way to a server does that.
+    Promised,
 }
 
 impl Fault {
     /// Those of a client that lives.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Busy,
         Self::FailedAfter,
         Self::CutBody,
         Self::CutAnswer,
+        Self::Refused,
+        Self::Conflict,
         Self::Stall,
+        Self::Late,
     ];
+    /// Those that kill the client.
+    pub(crate) const KILLS: [Self; 3] = [Self::KilledBefore, Self::KilledIn, Self::KilledAfter];
 }
+
+/// Ends the client of the address of this number: it is killed, or told to end.
+type End = dyn Fn(usize, Fault) + Send + Sync;
 
 /// What happened so far, and what is to happen.
 #[derive(Default)]
-struct Plan {
+struct State {
     next: VecDeque<Option<Fault>>,
     /// Whether requests to create what is not there meet faults: no others do, then.
     is_of_creates: bool,
-    /// Two that happen in turn when there is nothing next, or none.
-    then: Vec<Fault>,
-    /// What is held now.
-    held: Option<Fault>,
     done: BTreeMap<Fault, usize>,
+    /// Kills while pages were put that were not acknowledged.
+    with_pages: usize,
+    /// Objects that have not landed yet.
+    late: usize,
+    promised: Vec<(String, Vec<u8>)>,
     /// Requests by method, and bytes of their answers.
     asked: BTreeMap<String, (u64, u64)>,
 }
 
+/// What the threads of a proxy share.
+struct Way {
+    to: String,
+    state: Mutex<State>,
+    end: Box<End>,
+}
+
 /// The proxy. It serves until the process ends.
 pub(crate) struct FaultProxy {
-    address: String,
-    plan: Arc<Mutex<Plan>>,
+    addresses: Vec<String>,
+    way: Arc<Way>,
+}
+
+/// Faults in random order: half of each kind in a row, so that the client gives up, the others anywhere among as many
+/// requests that pass.
+pub(crate) fn plan(kinds: &[(Fault, usize)], random: &mut Random) -> Vec<Option<Fault>> {
+    let single = |(fault, each): &(Fault, usize)| vec![Some(*fault); each - each / 2];
+    let mut plan: Vec<_> = kinds.iter().flat_map(single).collect();
+    plan.extend(vec![None; plan.len()]);
+    shuffle(&mut plan, random);
+    let mut rows = kinds.to_vec();
+    shuffle(&mut rows, random);
+    let row = |(fault, each)| vec![Some(fault); each / 2];
+    plan.extend(rows.into_iter().flat_map(row));
+    plan
 }
 
 impl FaultProxy {
-    /// Passes on to `to`. Each fault happens `each` times: half of them in a row, so that the client gives up,
-    /// the others anywhere among as many requests that pass.
-    pub(crate) fn start(to: &str, each: usize, random: &mut Random) -> Self {
-        let single = |fault| vec![Some(fault); each - each / 2];
-        let mut next: Vec<_> = Fault::ALL.into_iter().flat_map(single).collect();
-        next.extend(vec![None; next.len()]);
-        shuffle(&mut next, random);
-        let mut rows = Fault::ALL;
-        shuffle(&mut rows, random);
-        next.extend(
-            rows.into_iter()
-                .flat_map(|fault| vec![Some(fault); each / 2]),
-        );
-        let next = next.into();
-        Self::of(
-            to,
-            Plan {
-                next,
-                ..Plan::default()
-            },
-        )
+    /// Passes on to `to`. The requests meet what `plan` says, in their order.
+    pub(crate) fn start(to: &str, plan: Vec<Option<Fault>>) -> Self {
+        Self::of_clients(to, 1, plan, |_, _| ())
     }
 
-    /// Passes on to `to`, and holds each request to put an object for a moment, before or after the server has it.
-    pub(crate) fn holding(to: &str) -> Self {
-        let then = vec![Fault::HeldBefore, Fault::HeldAfter];
-        Self::of(
-            to,
-            Plan {
-                then,
-                ..Plan::default()
-            },
-        )
+    /// The same with an address for each of some clients, that `end` ends.
+    pub(crate) fn of_clients(
+        to: &str,
+        clients: usize,
+        plan: Vec<Option<Fault>>,
+        end: impl Fn(usize, Fault) + Send + Sync + 'static,
+    ) -> Self {
+        let state = State {
+            next: plan.into(),
+            ..State::default()
+        };
+        let way = Arc::new(Way {
+            to: to.to_owned(),
+            state: Mutex::new(state),
+            end: Box::new(end),
+        });
+        let addresses = (0..clients).map(|client| listen(client, &way)).collect();
+        Self { addresses, way }
     }
 
     /// From now on only requests to create what is not there meet faults.
     #[allow(dead_code, reason = "collectors create one object alone")]
     pub(crate) fn of_creates(self) -> Self {
-        lock(&self.plan).is_of_creates = true;
+        self.state().is_of_creates = true;
         self
-    }
-
-    fn of(to: &str, plan: Plan) -> Self {
-        let plan = Arc::new(Mutex::new(plan));
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
-        let (to, shared) = (to.to_owned(), plan.clone());
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let (to, plan) = (to.clone(), shared.clone());
-                thread::spawn(move || pass(&client, &to, &plan));
-            }
-        });
-        Self { address, plan }
     }
 
     /// Its `HOST:PORT`.
     pub(crate) fn address(&self) -> &str {
-        &self.address
+        &self.addresses[0]
     }
 
-    /// Whether all faults have happened.
+    /// The same for each client.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// The next request meets this.
+    pub(crate) fn next(&self, fault: Fault) {
+        self.state().next.push_back(Some(fault));
+    }
+
+    /// Puts what was promised.
+    pub(crate) fn land(&self) {
+        let promised = std::mem::take(&mut self.state().promised);
+        assert!(!promised.is_empty(), "nothing was promised");
+        for (head, body) in promised {
+            let answer = asked(&head, &body, &self.way.to).expect("an answer");
+            assert!(answer.starts_with(b"HTTP/1.1 200"));
+        }
+    }
+
+    /// Whether all faults have happened, and all objects have landed.
     pub(crate) fn is_done(&self) -> bool {
-        lock(&self.plan).next.is_empty()
-    }
-
-    /// Whether a request is held in this way now.
-    pub(crate) fn holds(&self, fault: Fault) -> bool {
-        lock(&self.plan).held == Some(fault)
+        let state = self.state();
+        state.next.is_empty() && state.late == 0
     }
 
     /// How often each fault happened.
     pub(crate) fn faults(&self) -> BTreeMap<Fault, usize> {
-        lock(&self.plan).done.clone()
+        self.state().done.clone()
+    }
+
+    /// How often a client was killed, and how often while pages were put.
+    pub(crate) fn kills(&self) -> (usize, usize) {
+        let state = self.state();
+        let of = |fault| state.done.get(fault).copied().unwrap_or_default();
+        (Fault::KILLS.iter().map(of).sum(), state.with_pages)
     }
 
     /// Requests of a method so far, and bytes of the answers.
     pub(crate) fn asked(&self, method: &str) -> (u64, u64) {
-        let plan = lock(&self.plan);
-        plan.asked.get(method).copied().unwrap_or_default()
+        let state = self.state();
+        state.asked.get(method).copied().unwrap_or_default()
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.way.state()
+    }
+}
+
+fn listen(client: usize, way: &Arc<Way>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let way = way.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let way = way.clone();
+            thread::spawn(move || way.pass(&stream, client));
+        }
+    });
+    address
 }
 
 fn shuffle<T>(all: &mut [T], random: &mut Random) {
@@ -156,72 +215,104 @@ fn shuffle<T>(all: &mut [T], random: &mut Random) {
     }
 }
 
-fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
-    plan.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl Way {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Passes one request on, and its answer back.
-fn pass(mut client: &TcpStream, to: &str, plan: &Mutex<Plan>) {
-    let Ok((head, body)) = request(client) else {
-        return;
-    };
-    let method = head.split(' ').next().unwrap_or_default().to_owned();
-    let is_create = head.to_lowercase().contains("if-none-match");
-    let mut shared = lock(plan);
-    let is_met = method == "PUT" && is_create == shared.is_of_creates;
-    let fault = is_met.then(|| shared.take()).flatten();
-    drop(shared);
-    let status =
-        |text| format!("HTTP/1.1 {text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let answer = match fault {
-        Some(Fault::Busy) => status("503 Slow Down").into_bytes(),
-        Some(Fault::CutBody) => {
-            let _ = cut(&head, &body, to);
-            Vec::new()
-        }
-        Some(Fault::FailedAfter) => {
-            let _ = asked(&head, &body, to);
-            status("500 Internal Server Error").into_bytes()
-        }
-        Some(Fault::CutAnswer) => {
-            let _ = asked(&head, &body, to);
-            Vec::new()
-        }
-        Some(Fault::Stall) => {
-            sleep(STALL);
-            asked(&head, &body, to).unwrap_or_default()
-        }
-        Some(Fault::HeldBefore) => {
-            hold(Fault::HeldBefore, plan);
-            match is_gone(client) {
-                true => Vec::new(),
-                false => asked(&head, &body, to).unwrap_or_default(),
+    /// Passes one request on, and its answer back.
+    fn pass(&self, mut stream: &TcpStream, client: usize) {
+        let Ok((head, body)) = request(stream) else {
+            return;
+        };
+        let method = head.split(' ').next().unwrap_or_default().to_owned();
+        let is_create = head.to_lowercase().contains("if-none-match");
+        let is_met = |state: &State| method == "PUT" && is_create == state.is_of_creates;
+        // A client that was killed gets no further fault.
+        let fault = match is_gone(stream) {
+            true => None,
+            false => self.state().take(is_met, has_pages(&body)),
+        };
+        let answer = self.answer(fault, (&head, &body), client);
+        let answer = answer.unwrap_or_default();
+        let mut state = self.state();
+        let (requests, bytes) = state.asked.entry(method).or_default();
+        *requests += 1;
+        *bytes += answer.len() as u64;
+        drop(state);
+        let _ = stream.write_all(&answer);
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+
+    fn answer(
+        &self,
+        fault: Option<Fault>,
+        (head, body): (&str, &[u8]),
+        client: usize,
+    ) -> io::Result<Vec<u8>> {
+        let put = || asked(head, body, &self.to);
+        match fault {
+            None => put(),
+            Some(Fault::Busy) => status("503 Slow Down"),
+            Some(Fault::Conflict) => status("409 Conflict"),
+            Some(Fault::FailedAfter) => put().and_then(|_| status("500 Internal Server Error")),
+            Some(Fault::Refused) => put().and_then(|_| status("412 Precondition Failed")),
+            Some(Fault::CutBody) => cut(head, body, &self.to),
+            Some(Fault::CutAnswer) => put().map(|_| Vec::new()),
+            Some(Fault::Stall) => {
+                sleep(STALL);
+                Ok(Vec::new())
+            }
+            Some(Fault::Late) => self.land_late(head, body),
+            Some(Fault::Promised) => {
+                let mut state = self.state();
+                state.promised.push((head.to_owned(), body.to_vec()));
+                status("200 OK")
+            }
+            Some(Fault::Ended) => {
+                (self.end)(client, Fault::Ended);
+                put()
+            }
+            Some(kill) => {
+                let sent = match kill {
+                    Fault::KilledBefore => Ok(Vec::new()),
+                    Fault::KilledIn => cut(head, body, &self.to),
+                    _ => put(),
+                };
+                self.state().with_pages += usize::from(has_pages(body));
+                (self.end)(client, kill);
+                sent.map(|_| Vec::new())
             }
         }
-        Some(Fault::HeldAfter) => {
-            let answer = asked(&head, &body, to).unwrap_or_default();
-            hold(Fault::HeldAfter, plan);
-            answer
+    }
+
+    /// Puts an object that is not there when the client has given up.
+    fn land_late(&self, head: &str, body: &[u8]) -> io::Result<Vec<u8>> {
+        let is_there = asked(&about(head), &[], &self.to)?.starts_with(b"HTTP/1.1 200");
+        if is_there {
+            // That is of another try: the next request lands late.
+            let mut state = self.state();
+            *state.done.entry(Fault::Late).or_default() -= 1;
+            state.next.push_front(Some(Fault::Late));
+        } else {
+            self.state().late += 1;
+            sleep(STALL);
         }
-        None => asked(&head, &body, to).unwrap_or_default(),
-    };
-    let mut plan = lock(plan);
-    let (requests, bytes) = plan.asked.entry(method).or_default();
-    *requests += 1;
-    *bytes += answer.len() as u64;
-    drop(plan);
-    let _ = client.write_all(&answer);
-    let _ = client.shutdown(Shutdown::Both);
+        let put = asked(head, body, &self.to);
+        self.state().late -= usize::from(!is_there);
+        put
+    }
 }
 
-impl Plan {
-    /// What becomes of the next request.
-    fn take(&mut self) -> Option<Fault> {
-        let next = self.next.pop_front().flatten();
-        let fault = next.or_else(|| {
-            self.then.reverse();
-            self.then.first().copied()
-        });
+impl State {
+    /// What becomes of the next request. Collectors are killed when they put pages.
+    fn take(&mut self, is_met: impl Fn(&Self) -> bool, has_pages: bool) -> Option<Fault> {
+        let may_kill = has_pages || self.is_of_creates;
+        let is_kill = |fault: &Option<Fault>| fault.is_some_and(|of| Fault::KILLS.contains(&of));
+        let mut next = self.next.iter();
+        let at = next.position(|fault| may_kill || !is_kill(fault));
+        let at = at.filter(|_| is_met(self))?;
+        let fault = self.next.remove(at)?;
         if let Some(fault) = fault {
             *self.done.entry(fault).or_default() += 1;
         }
@@ -229,10 +320,24 @@ impl Plan {
     }
 }
 
-fn hold(fault: Fault, plan: &Mutex<Plan>) {
-    lock(plan).held = Some(fault);
-    sleep(HOLD);
-    lock(plan).held = None;
+/// Whether a segment has pages.
+fn has_pages(body: &[u8]) -> bool {
+    Blocks::new(body).any(|block| block.header.kind == kind::PAGE)
+}
+
+fn status(text: &str) -> io::Result<Vec<u8>> {
+    let head = format!("HTTP/1.1 {text}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    Ok(head.into_bytes())
+}
+
+/// The request that asks whether the object is there.
+fn about(head: &str) -> String {
+    let is_kept = |line: &&str| {
+        let is_of_body = line.to_lowercase().starts_with("content-length:");
+        !is_of_body && !line.is_empty()
+    };
+    let kept: Vec<_> = head.lines().filter(is_kept).collect();
+    kept.join("\r\n").replacen("PUT", "HEAD", 1) + "\r\n\r\n"
 }
 
 /// Whether the other end of a connection is closed.
@@ -287,10 +392,11 @@ fn asked(head: &str, body: &[u8], to: &str) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Sends half of a request.
-fn cut(head: &str, body: &[u8], to: &str) -> io::Result<()> {
+/// Sends half of a request; there is no answer.
+fn cut(head: &str, body: &[u8], to: &str) -> io::Result<Vec<u8>> {
     let mut server = TcpStream::connect(to)?;
     server.write_all(head.as_bytes())?;
     server.write_all(&body[..body.len() / 2])?;
-    server.shutdown(Shutdown::Both)
+    server.shutdown(Shutdown::Both)?;
+    Ok(Vec::new())
 }

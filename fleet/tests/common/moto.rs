@@ -20,6 +20,10 @@ from moto.server import main
 main(['-H', '127.0.0.1', '-p', sys.argv[1]])
 ";
 
+/// The server asks who reads, and not whether it is true.
+const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
+    SignedHeaders=host, Signature=0";
+
 /// The server, with a bucket named `bucket`.
 pub(crate) struct Moto {
     server: Child,
@@ -68,15 +72,55 @@ impl Moto {
     /// # Panics
     /// When it does not answer.
     pub(crate) fn ask(&self, method: &str, path: &str) -> String {
-        let mut asking = TcpStream::connect(self.address()).expect("a connection");
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            self.address()
+        let (head, body) = self.ask_with(method, path, b"");
+        head + &String::from_utf8_lossy(&body)
+    }
+
+    /// The head and the body of what it answers to a request.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub(crate) fn ask_with(&self, method: &str, path: &str, body: &[u8]) -> (String, Vec<u8>) {
+        let address = self.address();
+        let mut asking = TcpStream::connect(&address).expect("a connection");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n{SIGNED}\r\nConnection: close\r\n\r\n",
+            body.len()
         );
-        asking.write_all(request.as_bytes()).expect("a request");
+        let request = [head.as_bytes(), body].concat();
+        asking.write_all(&request).expect("a request");
         let mut answer = Vec::new();
         let _ = asking.read_to_end(&mut answer).expect("an answer");
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut fours = answer.windows(4);
+        let end = fours.position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+        let body = answer.split_off(end);
+        (String::from_utf8_lossy(&answer).into_owned(), body)
+    }
+
+    /// Names and bytes of the objects of a store below a prefix.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub(crate) fn objects(&self, store: &str, prefix: &str) -> Vec<(String, Vec<u8>)> {
+        let mut objects: Vec<(String, Vec<u8>)> = Vec::new();
+        loop {
+            let last = objects.last();
+            let last = last.map_or(String::new(), |(name, _)| {
+                format!("&start-after={store}/{name}")
+            });
+            let path = format!("/bucket?list-type=2&prefix={store}/{prefix}{last}");
+            let listed = self.ask("GET", &path);
+            for key in listed.split("<Key>").skip(1) {
+                let key = key.split("</Key>").next().expect("a key");
+                let (head, bytes) = self.ask_with("GET", &format!("/bucket/{key}"), b"");
+                assert!(head.starts_with("HTTP/1.1 200"), "{key}: {head}");
+                let name = key[store.len()..].trim_start_matches('/');
+                objects.push((name.to_owned(), bytes));
+            }
+            if !listed.contains("<IsTruncated>true") {
+                return objects;
+            }
+        }
     }
 }
 
