@@ -10,17 +10,23 @@ use ringmark_tests::collecting::{Collecting, segments};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::json_schema::checked;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
+use ringmark_tests::terminal::on_terminal;
 use ringmark_tests::{ringmark, run};
 use serde_json::Value;
 
 /// Two sessions of each of two hosts, stored; whatever else lies there.
 fn stored(fixture: &Fixture) -> PathBuf {
+    stored_of(fixture, ["web-1", "web-2"])
+}
+
+/// The same of hosts with these names.
+fn stored_of(fixture: &Fixture, hosts: [&str; 2]) -> PathBuf {
     let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let collecting = Collecting::start(&socket, &store);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async {
-        for (host, first) in [("web-1", 1), ("web-2", 5)] {
+        for (host, first) in hosts.into_iter().zip([1, 5]) {
             let mut peer = ScriptedStreamer::greeted(&socket, host).await.unwrap();
             for n in first..first + 2 {
                 peer.announce(Uuid([n; 16])).await.unwrap();
@@ -90,6 +96,39 @@ fn what_a_host_sent_is_removed_and_nothing_else() {
     assert!(!store(&["ls"], &dir, 0).contains("web-1"));
     let none = store(&["rm", "--host", "web-1"], &dir, 4);
     assert!(none.contains("found nothing of host web-1"), "{none}");
+}
+
+/// Long names are shortened in the middle on a terminal, and whole elsewhere; a store may be named by its address.
+#[test]
+fn no_row_is_wider_than_the_terminal() {
+    let fixture = Fixture::new("upkeep-wide");
+    let names = ["web", "bank"].map(|first| format!("{first}-{}-end", "x".repeat(120)));
+    let dir = stored_of(&fixture, [&names[0], &names[1]]);
+    let address = format!("file://{}", dir.display());
+    for action in ["ls", "hosts", "df"] {
+        let mut command = ringmark();
+        command.args(["--color", "never", "store", action, &address]);
+        let screen = on_terminal(&mut command, 80);
+        let widest = screen.lines().map(|line| line.trim_end().chars().count());
+        assert!(widest.max().is_some_and(|widest| widest <= 80), "{screen}");
+        let is_there = |begin: &str| screen.contains(&format!("{begin}-x"));
+        assert!(
+            is_there("web") && is_there("bank") && screen.contains("x-end "),
+            "{screen}"
+        );
+        let mut command = ringmark();
+        let wide = on_terminal(command.args(["store", action, &address, "--wide"]), 80);
+        let piped = run(ringmark().args(["store", action, &address]), SOON).unwrap();
+        for text in [wide, piped.stdout_text()] {
+            assert!(names.iter().all(|name| text.contains(name)), "{text}");
+        }
+    }
+    for reader in ["cat", "verify", "list"] {
+        let done = run(ringmark().args([reader, &address]), SOON).unwrap();
+        let told = done.stderr_text();
+        assert!(!told.contains("cannot be opened"), "{reader}: {told}");
+        assert!(done.code() < 2, "{reader}: {told}");
+    }
 }
 
 #[test]

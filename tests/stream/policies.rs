@@ -235,6 +235,7 @@ impl Switched {
             .fixture
             .start(KNOBS, "mode=discard,ring=1M", "1000000000 500");
         let collector = scene.collector("--store store --policy fleet.policy");
+        scene.wait_to_hear("collector", "sends policy, serial 5, until 20");
         let streamer = scene.streamer(TAKES);
         Self {
             scene,
@@ -280,6 +281,8 @@ fn a_policy_reaches_a_host_and_ends_by_itself() {
         "[service.knobs]\nevents = ['disable knobs.info']\n",
     );
     on.reload();
+    on.scene
+        .wait_to_hear("collector", "sends policy, serial 6, until 20");
     on.wait_for("knobs.info", false);
     on.wait_for("knobs.debug", true);
     let told = on
@@ -346,6 +349,34 @@ fn an_older_policy_another_key_and_damage_change_nothing() {
     on.scene.wait_to_hear("streamer", is_older);
     assert_eq!(on.is_on("knobs.info"), Some(false));
     on.end();
+}
+
+#[test]
+fn what_takes_nothing_away_or_cannot_be_replaced_is_not_signed() {
+    let scene = Scene::new("policy-unsigned");
+    let _ = scene.ringmark("policy key keys", 0);
+    fs::write(scene.path("empty.toml"), "# nothing yet\n[service]\n").unwrap();
+    fs::write(scene.path("fleet.toml"), "[default]\nbudget = '1G'\n").unwrap();
+    for (file, more, expected) in [
+        ("empty", "", "found no section, expected [default]"),
+        (
+            "fleet",
+            "--serial 18446744073709551615",
+            "expected 1 to 100000000000000",
+        ),
+        ("fleet", "--serial 0", "expected 1 to "),
+        ("fleet", "--valid 9999999d", "expected at most 366d"),
+    ] {
+        let sign = "--key keys/policy.key -o fleet.policy";
+        let told = scene.ringmark(&format!("policy sign {file}.toml {sign} {more}"), 2);
+        assert!(told.contains(expected), "{told}");
+        assert!(!scene.path("fleet.policy").exists(), "{more}");
+    }
+    scene.sign(
+        "keys",
+        "--serial 100000000000000 --valid 366d",
+        "[default]\n",
+    );
 }
 
 #[test]

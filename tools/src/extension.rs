@@ -3,13 +3,15 @@
 //! found as git finds its own.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 
@@ -84,6 +86,18 @@ pub fn store_url(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let is_one = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
     is_one.then_some(text)
+}
+
+/// A path, or that of `file:///PATH`.
+pub(crate) fn local_path(place: PathBuf) -> PathBuf {
+    let bytes = place.as_os_str().as_bytes().strip_prefix(b"file://");
+    let path = bytes.filter(|path| path.starts_with(b"/"));
+    path.map_or_else(|| place.clone(), |path| OsStr::from_bytes(path).into())
+}
+
+/// Reads a path, or that of `file:///PATH`, from a command line.
+pub(crate) fn place_parser() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(local_path)
 }
 
 /// The extension. Where this binary has none, goes on as `ringmark-fleet` with the same command line.

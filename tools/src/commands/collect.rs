@@ -16,6 +16,7 @@ use ringmark_collector::store::objects::ObjectStore;
 pub(crate) use self::args::Args;
 use self::log::{Log, Report};
 use self::option_source::OptionSource;
+use crate::commands::policy;
 use crate::output::service::Service;
 use crate::output::status::{Lines, write_line};
 use crate::output::{Exit, Failure, note};
@@ -72,12 +73,13 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let options = args.collector_options()?;
     let report = Report::new(&args)?;
+    let policy = policy::sent(options.policy.as_deref());
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start_in(place, options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut log = Log::start(args.log)?;
-    log.started(&collector);
+    log.started(&collector, policy);
     let addresses = collector.addresses();
     let (figures, settings) = (collector.figures(), collector.settings());
     let mut service = Service::started();

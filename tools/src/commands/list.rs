@@ -13,6 +13,7 @@ use ringmark_reader::{
 };
 use serde_json::json;
 
+use crate::extension::place_parser;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::options::rows::LinesOption;
@@ -38,7 +39,7 @@ Examples:
   ringmark list /var/lib/ringmark --host 'web-*'")]
 pub(crate) struct Args {
     /// List the sessions in these trace files and stores instead; '-' is standard input
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = place_parser())]
     files: Vec<PathBuf>,
     #[command(flatten)]
     chosen: SessionOptions,

@@ -90,15 +90,39 @@ struct Sign {
     /// The operator's key, which no other user may read
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// For how long it holds
-    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
+    /// For how long it holds, at most 366d
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_valid)]
     valid: Duration,
     /// Its number, greater than that of the policy before; default: milliseconds since 1970
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_serial)]
     serial: Option<u64>,
     /// Where the signed policy is written
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+}
+
+/// The longest that a policy may hold.
+const VALID_MAX: Duration = Duration::from_secs(366 * 86_400);
+/// The greatest serial: a host that took a greater one might find none after it. Milliseconds since 1970 reach it in
+/// 3,000 years.
+const SERIAL_MAX: u64 = 100_000_000_000_000;
+
+fn parse_valid(text: &str) -> Result<Duration, String> {
+    let valid = parse_duration(text)?;
+    match valid <= VALID_MAX {
+        true => Ok(valid),
+        false => Err(format!(
+            "found {text:?}, expected at most 366d: a policy cannot be taken back before its end"
+        )),
+    }
+}
+
+fn parse_serial(text: &str) -> Result<u64, String> {
+    let found = text.parse().ok();
+    let serial = found.filter(|serial| (1..=SERIAL_MAX).contains(serial));
+    serial.ok_or_else(|| {
+        format!("found {text:?}, expected 1 to {SERIAL_MAX}: hosts take greater serials only")
+    })
 }
 
 impl Args {
@@ -157,6 +181,12 @@ impl Sign {
             |error: ringmark_reader::stream::CredentialsError| Failure::usage(error.to_string());
         let signer = PolicySigner::load(&self.key).map_err(unusable)?;
         let services = policy_file::read(&self.file)?;
+        if services.is_empty() {
+            return Err(Failure::usage(format!(
+                "{}: found no section, expected [default] or [service.NAME]; a section without events and budget takes nothing away",
+                self.file.display()
+            )));
+        }
         let now_s = now_ns() / 1_000_000_000;
         let policy = Policy {
             serial: self.serial.unwrap_or(now_ns() / 1_000_000),
@@ -245,16 +275,28 @@ pub(crate) fn state(policy: &PolicyState) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-fn text(policy: &Policy) -> String {
+/// What a collector says of the policy that it sends, if it has one: one line.
+pub(crate) fn sent(signed: Option<&[u8]>) -> Option<String> {
+    let split = UncheckedPolicy::split(signed?).ok()?;
+    let policy = Policy::parse(split.signed).ok()?;
+    Some(format!("sends policy, {}", period(&policy)))
+}
+
+/// Its number and its end.
+fn period(policy: &Policy) -> String {
     let until = match ns(policy.until_s) < now_ns() {
         true => "ended",
         false => "until",
     };
-    let mut text = format!(
-        "serial {}, {until} {}\n",
+    format!(
+        "serial {}, {until} {}",
         policy.serial,
         moment(policy.until_s)
-    );
+    )
+}
+
+fn text(policy: &Policy) -> String {
+    let mut text = format!("{}\n", period(policy));
     for section in &policy.services {
         let name = match section.service.as_str() {
             ANY_SERVICE => "all other services".to_owned(),

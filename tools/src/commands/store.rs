@@ -10,7 +10,8 @@ use ringmark_decoder::Stamper;
 use serde_json::{Value, json};
 
 use super::store_hosts::{Hosts, stored_by};
-use crate::extension::{self, store_url};
+use crate::extension::{self, place_parser, store_url};
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, Line, NewJsonOption, object, ts_ns};
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
@@ -68,7 +69,7 @@ Example: ringmark store hosts /var/lib/ringmark --silent 10m")]
     Hosts(Hosts),
     /// Show how much each host has stored, and what is free
     #[command(after_help = "Example: ringmark store df /var/lib/ringmark")]
-    Df(Place),
+    Df(Sizes),
     /// Remove what a killed collector left: files that were never durable, indexes of segments that
     /// are gone
     #[command(after_help = "Example: ringmark store gc /var/lib/ringmark")]
@@ -101,18 +102,28 @@ struct Files {
 #[derive(Debug, clap::Args)]
 struct Place {
     /// Directory of the store
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = place_parser())]
     dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
+struct Sizes {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    wide: WideOption,
+}
+
+#[derive(Debug, clap::Args)]
 struct List {
-    /// Directory of the store, or s3://BUCKET/PREFIX, az:// or gs://
-    #[arg(value_name = "STORE")]
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// Say what came in each day or hour, UTC
     #[arg(long, value_name = "PERIOD")]
     by: Option<By>,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 /// What one line of `ls` is about.
@@ -147,9 +158,9 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let json = self.json.is_on();
         match self.action {
-            Action::Ls(List { place, by }) => list(&place, By::period(by), json),
+            Action::Ls(List { place, by, wide }) => list(&place, By::period(by), json, wide),
             Action::Hosts(hosts) => hosts.run(json),
-            Action::Df(Place { dir }) => show_sizes(&dir, json),
+            Action::Df(Sizes { place, wide }) => show_sizes(&place.dir, json, wide),
             Action::Gc(Place { dir }) => {
                 let cleared = idle(&dir)?.clear().map_err(failed)?;
                 report(cleared, json)
@@ -168,7 +179,7 @@ fn idle(dir: &Path) -> Result<IdleStore, Failure> {
     IdleStore::take(dir).map_err(failed)
 }
 
-fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
+fn list(dir: &Path, period: Period, json: bool, wide: WideOption) -> anyhow::Result<Exit> {
     let mut found = stored_by(dir, period)?;
     found.sort_by(|a, b| a.period.cmp(&b.period));
     if json {
@@ -200,7 +211,7 @@ fn list(dir: &Path, period: Period, json: bool) -> anyhow::Result<Exit> {
             usage.last_ns.map_or_else(|| "-".to_owned(), minute),
         ]);
     }
-    print(&table)
+    print(table, wide)
 }
 
 /// A wall time, UTC: `2026-01-31 12:00`.
@@ -209,7 +220,7 @@ fn minute(ns: u64) -> String {
     text.replace('T', " ")
 }
 
-fn show_sizes(dir: &Path, json: bool) -> anyhow::Result<Exit> {
+fn show_sizes(dir: &Path, json: bool, wide: WideOption) -> anyhow::Result<Exit> {
     if let Some(url) = store_url(dir) {
         let text = format!(
             "{url}: found a bucket, expected a directory; 'ringmark store ls' shows what is stored"
@@ -235,7 +246,7 @@ fn show_sizes(dir: &Path, json: bool) -> anyhow::Result<Exit> {
         ]);
     }
     table.foot([format!("{} stored, {} free", size(all), size(free))]);
-    print(&table)
+    print(table, wide)
 }
 
 /// What is stored of a service, or of a host where that is not named.
@@ -268,7 +279,8 @@ fn print_objects(objects: impl Iterator<Item = Value>) -> anyhow::Result<Exit> {
     Ok(Exit::FINE)
 }
 
-fn print(table: &Table) -> anyhow::Result<Exit> {
+fn print(mut table: Table, wide: WideOption) -> anyhow::Result<Exit> {
+    table.fit(wide.columns());
     let mut out = Sink::direct();
     table.write(&mut out, Style::detect())?;
     out.finish()?;

@@ -10,8 +10,9 @@ use ringmark_collector::store::usage::{self, Period, Usage};
 use ringmark_decoder::{HealthLimits, HostHealth, HostState};
 use serde_json::{Value, json};
 
-use crate::extension::{self, store_url};
+use crate::extension::{self, place_parser, store_url};
 use crate::input::trace_files;
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, Line, object, ts_ns};
 use crate::output::units::{count, parse_duration};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
@@ -21,8 +22,8 @@ const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Hosts {
-    /// Directory of the store, or s3://BUCKET/PREFIX
-    #[arg(value_name = "STORE")]
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// A host that has said nothing for TIME is silent
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
@@ -30,6 +31,8 @@ pub(crate) struct Hosts {
     /// A host of which something older than TIME may still come is lagging
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_duration)]
     lag: Duration,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 /// A host, and the hour of its last segment.
@@ -51,7 +54,11 @@ impl Hosts {
             true => rows
                 .iter()
                 .try_for_each(|row| writeln!(out, "{}", Line(as_object(row))))?,
-            false => table(&rows, now).write(&mut out, Style::detect())?,
+            false => {
+                let mut table = table(&rows, now);
+                table.fit(self.wide.columns());
+                table.write(&mut out, Style::detect())?;
+            }
         }
         out.finish()?;
         Ok(Exit::lost_if(rows.iter().any(is_alarm)))

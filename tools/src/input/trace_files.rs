@@ -9,7 +9,7 @@ use ringmark_decoder::store::{self, Opened};
 use ringmark_decoder::{Dump, DumpBuilder, Filter, SessionChoice};
 
 use super::notices;
-use crate::extension::{self, store_url};
+use crate::extension::{self, place_parser, store_url};
 use crate::options::sessions::SessionOptions;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::size;
@@ -19,7 +19,7 @@ use crate::output::{Failure, note};
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Input {
     /// Trace files and stores, read together; '-' is standard input [default: ringmark.rmk]
-    #[arg(value_name = "FILE", hide_default_value = true)]
+    #[arg(value_name = "FILE", hide_default_value = true, value_parser = place_parser())]
     files: Vec<PathBuf>,
     /// A process that runs, or with FILE: only this process in FILE
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]

@@ -9,11 +9,11 @@ use super::units::counted;
 use super::width::{SHORTEST_NAME, cut, shorten_name, width};
 
 /// Headings of columns that may be cut, the one that is cut first in front.
-const CUT: [&str; 8] = [
-    "SPANS", "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "NAME",
+const CUT: [&str; 9] = [
+    "SPANS", "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "HOST", "NAME",
 ];
 /// Headings of columns that a narrow terminal does without, the one that is missed least in front.
-const LEFT_OUT: [&str; 25] = [
+const LEFT_OUT: [&str; 28] = [
     "TRACER",
     "TREND",
     "CATEGORY",
@@ -32,6 +32,9 @@ const LEFT_OUT: [&str; 25] = [
     ">~P99",
     ">P99",
     "MODE",
+    ">SEGMENTS",
+    "FIRST DAY",
+    "SEGMENT",
     ">MEMORY",
     "SERVICE",
     ">TOTAL",

@@ -12,7 +12,7 @@ use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
 use ringmark_reader::stream::Address;
 
 use crate::commands::policy;
-use crate::extension::{self, store_url};
+use crate::extension::{self, local_path, store_url};
 use crate::options::credentials::CredentialOptions;
 use crate::output::Failure;
 use crate::output::json::NewJsonOption;
@@ -162,12 +162,13 @@ pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
     if store_url(Path::new(text)).is_some() {
         return Ok(PathBuf::from(text));
     }
-    let path = text
-        .strip_prefix("file://")
-        .filter(|path| path.starts_with('/'));
+    let path = local_path(PathBuf::from(text));
     let wrong =
         || format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://");
-    path.map(PathBuf::from).ok_or_else(wrong)
+    match path.as_os_str() == text {
+        true => Err(wrong()),
+        false => Ok(path),
+    }
 }
 
 /// What must stay free, as in `5%`, `10G` or `0`.

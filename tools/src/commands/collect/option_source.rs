@@ -9,12 +9,21 @@ use clap::parser::ValueSource;
 use ringmark_collector::CollectorSettings;
 
 use super::args::Args;
+use crate::commands::policy;
 use crate::options::config_file;
 use crate::output::Failure;
 use crate::output::log::LogOptions;
 
 /// Name of the command.
 const NAME: &str = "collect";
+
+/// What is different once the options were read again.
+pub(super) struct Reloaded {
+    /// How to write notices from now on.
+    pub(super) log: LogOptions,
+    /// Which policy is sent, in words.
+    pub(super) policy: Option<String>,
+}
 
 /// The command line, and the file that it names.
 pub(super) struct OptionSource {
@@ -57,7 +66,7 @@ impl OptionSource {
     }
 
     /// Reads the options again and hands them to the collector, which was started with `before`.
-    /// If anything is wrong, the collector goes on as before. Returns how to write notices from now on.
+    /// If anything is wrong, the collector goes on as before.
     ///
     /// # Errors
     /// What is wrong.
@@ -65,7 +74,7 @@ impl OptionSource {
         &self,
         before: &Args,
         settings: &CollectorSettings,
-    ) -> anyhow::Result<LogOptions> {
+    ) -> anyhow::Result<Reloaded> {
         let now = self.read()?;
         if now.json.is_on() != before.json.is_on() {
             return Err(Failure::usage("json: a change needs a restart").into());
@@ -73,8 +82,13 @@ impl OptionSource {
         if now.status_file != before.status_file {
             return Err(Failure::usage("status-file: a change needs a restart").into());
         }
-        settings.change(now.collector_options()?)?;
-        Ok(now.log)
+        let options = now.collector_options()?;
+        let policy = policy::sent(options.policy.as_deref());
+        settings.change(options)?;
+        Ok(Reloaded {
+            log: now.log,
+            policy,
+        })
     }
 }
 
