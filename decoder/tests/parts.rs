@@ -10,7 +10,8 @@ use common::random_trace::counters_at;
 use common::random_trace::{RandomTrace, Step};
 use proptest::prelude::*;
 use ringmark_decoder::{
-    Chosen, Column, CoveredSession, CsvWriter, DumpBuilder, Part, PartEnd, Row, Settled,
+    Chosen, Column, CoveredSession, CsvWriter, Dump, DumpBuilder, Group, Groups, Part, PartEnd,
+    Row, Settled,
 };
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
@@ -186,6 +187,45 @@ fn rows_after(input: &[u8], covered: &[CoveredSession]) -> (Vec<String>, u64) {
     (rows, lost)
 }
 
+/// Groups by these columns, sorted: those of [`Groups`], and those that the cells of single rows make.
+fn groups(dump: &Dump, columns: &[&str]) -> [Vec<String>; 2] {
+    let all: Vec<_> = Column::all().iter().map(|(name, _)| *name).collect();
+    let places = columns
+        .iter()
+        .map(|name| all.iter().position(|of| of == name));
+    let places: Vec<_> = places.map(|place| place.expect("a column")).collect();
+    let mut summed = Groups::new(columns.iter().map(|name| Column::named(name)).collect());
+    let done = dump.each_row_by_pages(Chosen::default(), |row| {
+        summed.add(row);
+        Ok::<(), ()>(())
+    });
+    done.expect("rows");
+    let mut alone: BTreeMap<String, Group> = BTreeMap::new();
+    let done = dump.each_row(Chosen::default(), |row| {
+        let mut line = Vec::new();
+        CsvWriter::new(Vec::new()).write(row, &mut line);
+        let line = String::from_utf8(line).expect("UTF-8");
+        let cells: Vec<_> = line.split(',').collect();
+        let key = places.iter().map(|at| format!("{},", cells[*at]));
+        let group = alone.entry(key.collect()).or_default();
+        group.rows += 1;
+        row.dur_ns
+            .into_iter()
+            .for_each(|ns| group.durations.add(ns));
+        Ok::<(), ()>(())
+    });
+    done.expect("rows");
+    let line = |key: &[u8], group: &Group| {
+        let mut line = key.to_vec();
+        group.sums(&mut line);
+        String::from_utf8(line).expect("UTF-8")
+    };
+    let summed = summed.sorted(|_| 0);
+    let summed = summed.iter().map(|(key, group)| line(key, group));
+    let alone = alone.iter().map(|(key, group)| line(key.as_bytes(), group));
+    [summed.collect(), alone.collect()]
+}
+
 /// Sorted rows that only one of them has.
 fn differing<'r>(one: &'r [String], other: &'r [String]) -> (Vec<&'r str>, Vec<&'r str>) {
     let count = |rows: &'r [String]| {
@@ -210,6 +250,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// In whichever order threads come, and whether their columns are texts or not.
+    #[test]
+    fn groups_are_those_of_the_rows(steps in steps()) {
+        let trace = RandomTrace::new(Mode::Overwrite, 3, 0).finish(&steps, true);
+        let mut builder = DumpBuilder::new().bare();
+        builder.read("whole", &trace[..]).expect("a trace");
+        let dump = builder.finish();
+        for columns in [&["name"][..], &["host", "thread", "name"], &["name", "tid"]] {
+            let [summed, alone] = groups(&dump, columns);
+            prop_assert_eq!(summed, alone);
+        }
+    }
 
     /// Pages of a slot come in order, those of other slots earlier or later; some come twice.
     #[test]

@@ -102,26 +102,37 @@ impl Column {
         }
     }
 
+    /// The text that a row has in it; `None`: it is no text of the dump.
+    #[inline]
+    pub(super) fn text<'d>(&self, row: &Row<'_, 'd>) -> Option<&'d [u8]> {
+        let session = row.record.session;
+        match self {
+            Self::Name => Some(row.name),
+            Self::Target => Some(row.target),
+            Self::Host => Some(session.host()),
+            Self::Service => Some(session.service()),
+            Self::Thread => Some(row.thread()),
+            _ => None,
+        }
+    }
+
     /// Appends the cell that a row has in it.
     pub(super) fn cell(&self, row: &Row<'_, '_>, out: &mut Vec<u8>) {
         let record = row.record;
-        let session = record.session;
         let known = |id: u32| (id != 0).then_some(id.into());
         match self {
             Self::TsNs => cell::number(row.start_ns, out),
             Self::DurNs => cell::number(row.dur_ns, out),
             Self::Kind => out.extend_from_slice(row.kind.as_bytes()),
-            Self::Name => cell::text(row.name, out),
-            Self::Target => cell::text(row.target, out),
+            Self::Name | Self::Target | Self::Host | Self::Service | Self::Thread => {
+                cell::text(self.text(row).unwrap_or_default(), out);
+            }
             Self::Level => {
                 out.extend_from_slice(row.level().map_or("", Level::name).as_bytes());
             }
-            Self::Host => cell::text(session.host(), out),
-            Self::Service => cell::text(session.service(), out),
-            Self::Session => out.extend_from_slice(session.uuid.to_string().as_bytes()),
+            Self::Session => out.extend_from_slice(record.session.uuid.to_string().as_bytes()),
             Self::Pid => cell::number(known(record.pid()), out),
             Self::Tid => cell::number(known(record.tid()), out),
-            Self::Thread => cell::text(row.thread(), out),
             Self::Ring => unsigned(record.ring().0, out),
             Self::Page => unsigned(record.page.number.0, out),
             Self::Idx => unsigned(row.index(), out),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::rows::cell;
 use crate::rows::column::Column;
+use crate::rows::near::Near;
 use crate::rows::row::Row;
 use crate::sums::durations::Durations;
 use crate::words::number::unsigned;
@@ -23,17 +24,20 @@ pub struct Group {
     pub durations: Durations,
 }
 
-/// Groups of rows, by columns.
+/// Groups of the rows of a dump, by columns.
 #[derive(Debug, Default)]
-pub struct Groups {
+pub struct Groups<'d> {
     columns: Vec<Column>,
-    groups: HashMap<Vec<u8>, Group>,
+    groups: Vec<Group>,
+    /// Their numbers, by the cells of the columns.
+    numbers: HashMap<Vec<u8>, usize>,
     others: Group,
+    near: Near<'d>,
     /// Memory that is used again.
     key: Vec<u8>,
 }
 
-impl Groups {
+impl<'d> Groups<'d> {
     /// No rows, which will be grouped by these columns.
     #[must_use]
     pub fn new(columns: Vec<Column>) -> Self {
@@ -44,22 +48,39 @@ impl Groups {
     }
 
     /// Adds a row.
-    pub fn add(&mut self, row: &Row<'_, '_>) {
+    pub fn add(&mut self, row: &Row<'_, 'd>) {
+        let place = self.near.place(&self.columns, row);
+        let known = place.and_then(|place| self.near.number(place));
+        let number = known.unwrap_or_else(|| {
+            let number = self.number(row);
+            if let Some(place) = place {
+                self.near.keep(place, number);
+            }
+            number
+        });
+        let group = self.groups.get_mut(number).unwrap_or(&mut self.others);
+        group.rows += 1;
+        if let Some(ns) = row.dur_ns {
+            group.durations.add(ns);
+        }
+    }
+
+    /// The number of the group of a row. The others have one that no group has.
+    fn number(&mut self, row: &Row<'_, 'd>) -> usize {
         self.key.clear();
         for column in &self.columns {
             column.cell(row, &mut self.key);
             self.key.push(b',');
         }
-        let is_full = self.groups.len() >= GROUPS_MAX;
-        let group = match self.groups.get_mut(&self.key) {
-            Some(group) => group,
-            None if is_full => &mut self.others,
-            None => self.groups.entry(self.key.clone()).or_default(),
-        };
-        group.rows += 1;
-        if let Some(ns) = row.dur_ns {
-            group.durations.add(ns);
+        if let Some(number) = self.numbers.get(&self.key) {
+            return *number;
         }
+        let number = self.groups.len();
+        if number < GROUPS_MAX {
+            self.numbers.insert(self.key.clone(), number);
+            self.groups.push(Group::default());
+        }
+        number
     }
 
     /// Rows that have no group of their own, because there were too many groups: more than 4,096.
@@ -72,8 +93,9 @@ impl Groups {
     /// first. The rows without a group of their own are the last.
     #[must_use]
     pub fn sorted(&self, figure: impl Fn(&Group) -> u64) -> Vec<(Vec<u8>, &Group)> {
-        let groups = self.groups.iter();
-        let mut sorted: Vec<_> = groups.map(|(key, group)| (key.clone(), group)).collect();
+        let numbers = self.numbers.iter();
+        let group = |(key, number): (&Vec<u8>, &usize)| (key.clone(), &self.groups[*number]);
+        let mut sorted: Vec<_> = numbers.map(group).collect();
         sorted.sort_by_cached_key(|(key, group)| (u64::MAX - figure(group), key.clone()));
         if self.others.rows > 0 {
             let columns = self.columns.iter();

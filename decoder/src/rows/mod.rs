@@ -28,4 +28,5 @@ pub(crate) mod column;
 pub(crate) mod csv;
 pub(crate) mod each;
 pub(crate) mod groups;
+mod near;
 pub(crate) mod row;

@@ -18,9 +18,9 @@ pub struct Row<'r, 'd> {
     /// The record of its end, which says where it is: session, thread, page.
     pub record: &'r Event<'d>,
     /// Its name; empty: no record here says.
-    pub name: &'r [u8],
+    pub name: &'d [u8],
     /// Its target: the module path, or the file name of a function's module, or empty.
-    pub target: &'r [u8],
+    pub target: &'d [u8],
     /// When it began, in ns since 1970; `None`: not known, or before the chosen time and in a record of
     /// its own.
     pub start_ns: Option<u64>,

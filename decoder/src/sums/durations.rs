@@ -4,11 +4,16 @@
 //! power of two, so a bucket's middle is at most 0.4 % from each duration in it. Sums of parts
 //! [merge](Durations::merge): the histogram of the whole is that of all parts.
 
+use std::borrow::Cow;
+
 /// Durations that are kept as they are before the histogram begins.
 const EXACT_MAX: usize = 256;
+/// Durations that wait for the histogram. Its buckets are far apart in memory: those of one duration after the other are
+/// loaded at the same time.
+const WAITING_MAX: usize = 64;
 /// Buckets of a power of two, as a power of two.
 const BUCKET_BITS: u32 = 7;
-const BUCKETS: usize = 1 << BUCKET_BITS;
+pub(super) const BUCKETS: usize = 1 << BUCKET_BITS;
 /// Buckets that are one in [`Durations::buckets`].
 const BUCKETS_SHOWN_AS_ONE: usize = 4;
 
@@ -26,19 +31,19 @@ pub struct Bucket {
 /// Durations in ns.
 #[derive(Debug, Clone, Default)]
 pub struct Durations {
-    count: u64,
-    sum: u128,
-    min: u64,
-    max: u64,
-    /// All of them, until there are too many; always all if `keeps_all`.
-    exact: Vec<u64>,
-    keeps_all: bool,
+    pub(super) count: u64,
+    pub(super) sum: u128,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    /// All of them, until there are too many; always all if `keeps_all`. Then those that `powers` does not count yet.
+    pub(super) exact: Vec<u64>,
+    pub(super) keeps_all: bool,
     /// Counts by power of two, then bucket. Number 0 holds what is below 2^7, each exactly.
-    powers: Vec<Option<Box<[u64; BUCKETS]>>>,
+    pub(super) powers: Vec<Option<Box<[u64; BUCKETS]>>>,
 }
 
 impl Durations {
-    /// None so far, in bounded memory: at most 58 KiB. Percentiles are within 0.4 %.
+    /// None so far, in bounded memory: at most 59 KiB. Percentiles are within 0.4 %.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -97,24 +102,36 @@ impl Durations {
     }
 
     fn keep(&mut self, ns: u64) {
-        if !self.powers.is_empty() {
-            self.put(ns);
-            return;
-        }
         self.exact.push(ns);
-        if self.exact.len() > EXACT_MAX && !self.keeps_all {
+        let most = match self.powers.is_empty() {
+            true => EXACT_MAX,
+            false => WAITING_MAX,
+        };
+        if self.exact.len() > most && !self.keeps_all {
             self.begin_powers();
         }
     }
 
-    /// From here on there is a histogram.
-    fn begin_powers(&mut self) {
+    /// From here on there is a histogram. It counts all that waited.
+    pub(super) fn begin_powers(&mut self) {
         if self.powers.is_empty() {
             self.powers = vec![None; 65 - BUCKET_BITS as usize];
-            for ns in std::mem::take(&mut self.exact) {
-                self.put(ns);
-            }
         }
+        let mut waiting = std::mem::take(&mut self.exact);
+        waiting.iter().for_each(|ns| self.put(*ns));
+        waiting.clear();
+        waiting.shrink_to(WAITING_MAX + 1);
+        self.exact = waiting;
+    }
+
+    /// The same, with nothing that waits for the histogram.
+    pub(super) fn settled(&self) -> Cow<'_, Self> {
+        if self.powers.is_empty() || self.exact.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut settled = self.clone();
+        settled.begin_powers();
+        Cow::Owned(settled)
     }
 
     fn put(&mut self, ns: u64) {
@@ -169,9 +186,10 @@ impl Durations {
     /// [`Self::percentile_ns`] of each.
     #[must_use]
     pub fn percentiles_ns<const N: usize>(&self, percents: [u32; N]) -> [u64; N] {
-        let mut sorted = self.exact.clone();
+        let settled = self.settled();
+        let mut sorted = settled.exact.clone();
         sorted.sort_unstable();
-        percents.map(|percent| self.percentile_of(&sorted, percent))
+        percents.map(|percent| settled.percentile_of(&sorted, percent))
     }
 
     fn percentile_of(&self, sorted: &[u64], percent: u32) -> u64 {
@@ -182,9 +200,10 @@ impl Durations {
     /// The duration in ns that this part of them do not exceed, from 0 to 1, as [`Self::percentile_ns`] has it.
     #[must_use]
     pub fn quantile_ns(&self, part: f64) -> u64 {
-        let mut sorted = self.exact.clone();
+        let settled = self.settled();
+        let mut sorted = settled.exact.clone();
         sorted.sort_unstable();
-        self.ranked(&sorted, (self.count as f64 * part).ceil() as u64)
+        settled.ranked(&sorted, (self.count as f64 * part).ceil() as u64)
     }
 
     fn ranked(&self, sorted: &[u64], rank: u64) -> u64 {
@@ -216,53 +235,6 @@ impl Durations {
         let powers = self.powers.iter().flatten().count() * BUCKETS * 8;
         let kept = self.exact.capacity() * 8 + self.powers.capacity() * size_of::<usize>();
         size_of::<Self>() + kept + powers
-    }
-
-    /// Appends all of it as bytes, for [`Self::of_bytes`] of the same version.
-    pub fn bytes(&self, out: &mut Vec<u8>) {
-        let mut word = |word: u64| out.extend_from_slice(&word.to_le_bytes());
-        let (high, low) = ((self.sum >> 64) as u64, self.sum as u64);
-        let numbers = [self.count, high, low, self.min, self.max];
-        numbers.into_iter().for_each(&mut word);
-        word(self.exact.len() as u64);
-        self.exact.iter().for_each(|ns| word(*ns));
-        for (power, counts) in self.powers.iter().enumerate() {
-            for (bucket, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
-                if *count > 0 {
-                    word((power * BUCKETS + bucket) as u64);
-                    word(*count);
-                }
-            }
-        }
-    }
-
-    /// What [`Self::bytes`] wrote; `None`: it is something else.
-    #[must_use]
-    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let words = bytes
-            .chunks(8)
-            .map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
-        let words: Vec<u64> = words.collect::<Option<_>>()?;
-        let [count, high, low, min, max, exact, ref rest @ ..] = *words else {
-            return None;
-        };
-        let (exact, buckets) = rest.split_at_checked(usize::try_from(exact).ok()?)?;
-        let mut found = Self {
-            count,
-            sum: u128::from(high) << 64 | u128::from(low),
-            min,
-            max,
-            exact: exact.to_vec(),
-            ..Self::default()
-        };
-        for pair in buckets.chunks(2) {
-            let &[place, count] = pair else { return None };
-            found.begin_powers();
-            let place = usize::try_from(place).ok()?;
-            let counts = found.powers.get_mut(place / BUCKETS)?;
-            counts.get_or_insert_with(|| Box::new([0; BUCKETS]))[place % BUCKETS] = count;
-        }
-        Some(found)
     }
 
     /// The histogram: its buckets that are not empty, the shortest first. There are 32 for each power

@@ -6,7 +6,7 @@
 //! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
-//! [`durations`] keeps. [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
+//! [`durations`] keeps (`durations_bytes`: as bytes). [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
 //! spans). [`sampled`] estimates what a living session did
 //! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host, [`health`] how each host does. [`picker`] picks what passes a choice, for [`figures`] and for rows.
@@ -20,6 +20,7 @@ pub(crate) mod changes;
 mod complete;
 pub(crate) mod cover;
 pub(crate) mod durations;
+mod durations_bytes;
 mod elsewhere;
 pub(crate) mod endings;
 pub(crate) mod figures;

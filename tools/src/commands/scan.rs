@@ -161,10 +161,12 @@ impl ByArgs {
         let most = self.groups.or(most).unwrap_or(usize::MAX);
         self.scanned.run(|source, out| {
             let mut groups = Groups::new(columns.clone());
-            let end = source.dump.each_row(source.chosen.clone(), |row| {
-                groups.add(row);
-                io::Result::Ok(())
-            })?;
+            let end = source
+                .dump
+                .each_row_by_pages(source.chosen.clone(), |row| {
+                    groups.add(row);
+                    io::Result::Ok(())
+                })?;
             let sorted = groups.sorted(&figure);
             let mut header = Vec::new();
             groups.header(&mut header);
