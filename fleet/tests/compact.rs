@@ -7,7 +7,7 @@ mod common_store;
 
 use std::fs;
 
-use common_store::{begun, below, put, segments, sessions};
+use common_store::{Sent, Store, begun, below, put, segments, sessions};
 
 #[test]
 fn tables_have_the_rows_of_a_scan() {
@@ -229,4 +229,30 @@ fn the_directory_for_tables_is_made() {
     put(&store, 0, &segments(&sent, 1)[0]);
     store.compact_with("compact . --into elsewhere/tables");
     assert!(below(&store.0.join("elsewhere/tables/tables/spans")) > 0);
+}
+
+/// A collector puts what came, also when it is no more than a beginning and counters.
+#[test]
+fn a_session_of_which_no_schema_came_yet_is_gone_on_with() {
+    let sent = sessions();
+    let store = Store::new("no-schema");
+    let (first, second) = (&sent[0], &sent[1]);
+    store.begin(first);
+    let all = segments(&sent[..1], 2);
+    let alone = |number, sent: &Sent, blocks: &[u8]| store.segment(number, &[(sent, blocks)]);
+    let _ = alone(10, second, &second.counters(0));
+    for (number, of) in all.iter().enumerate() {
+        put(&store, number, of);
+        let done = store.command("compact .").output().expect("it runs");
+        let said = common_store::said(&done);
+        assert!(done.status.success() && !said.contains("SESSION"), "{said}");
+    }
+    store.begin(second);
+    let _ = alone(
+        11,
+        second,
+        &[second.pages.concat(), second.end.clone()].concat(),
+    );
+    store.compact();
+    store.check(&store.scanned(), "all");
 }

@@ -42,7 +42,7 @@ pub(super) fn begin(cut: &CutSession<'_>) -> Vec<u8> {
 }
 
 /// The session's header with its attributes, under the name of the host that a store holds it by.
-fn session_content(session: &Session) -> Option<Vec<u8>> {
+pub(crate) fn session_content(session: &Session) -> Option<Vec<u8>> {
     let mut header = session.header?;
     let mut attributes = Vec::new();
     let stored = session.stored_host.as_deref();

@@ -5,7 +5,7 @@
 //! [`bounds`] says which ticks are inside, [`pages`] takes the records outside out of the pages, and
 //! [`blocks`] writes what belongs to a session beside its pages.
 
-mod blocks;
+pub(crate) mod blocks;
 mod bounds;
 pub(crate) mod pages;
 mod session;

@@ -12,6 +12,7 @@ use super::CoveredSession;
 use super::together::Waiting;
 use crate::blocks::page::Page;
 use crate::blocks::walk::{Record, Shown};
+use crate::cut::blocks::session_content;
 use crate::cut::pages::blank;
 use crate::trace_file::loss;
 use crate::trace_file::session::Session;
@@ -75,7 +76,7 @@ pub(super) fn carry(session: &Session, waiting: &[Waiting], of: &mut CoveredSess
     }
     note_losses(session, &open, of);
     let mut ticks = Vec::new();
-    let mut out = Vec::new();
+    let mut out = begin(session);
     for some in open.chunks(PAGES_TOGETHER) {
         let mut raw = Vec::new();
         for open in some {
@@ -94,6 +95,16 @@ pub(super) fn carry(session: &Session, waiting: &[Waiting], of: &mut CoveredSess
     let next = |slot| of.slots.get(&slot).map_or(0, |slot| slot.next_page);
     put_controls(session, &ticks, next, &mut out);
     of.blocks = out;
+}
+
+/// The session's beginning, if no schema came yet: what a store keeps of the schema begins with it, too.
+fn begin(session: &Session) -> Vec<u8> {
+    let is_alone = session.schema_stream.is_empty();
+    let mut out = Vec::new();
+    if let Some(content) = is_alone.then(|| session_content(session)).flatten() {
+        fits(write::session(&mut out, session.uuid, &content));
+    }
+    out
 }
 
 /// After which of the pages events were lost, before the next of them.

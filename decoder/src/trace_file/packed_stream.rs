@@ -40,6 +40,11 @@ impl PackedStream {
         Self(parts.collect())
     }
 
+    /// Whether it has no bytes.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The stream, as it was given to [`Self::of`].
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let unpacked = |part: &Packed| decode(part.codec, &part.bytes, part.raw_bytes);

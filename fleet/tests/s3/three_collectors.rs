@@ -163,7 +163,7 @@ fn meet_all(
         sleep(Duration::from_millis(5));
         // Tables are made while all that goes on, twice.
         if fleet.starts >= 6 * (tables + 1) && tables < 2 {
-            let _ = scene.read(&["compact"]);
+            let _ = scene.printed(&["compact"]);
             tables += 1;
         }
     }
