@@ -275,6 +275,14 @@ fn a_policy_reaches_a_host_and_ends_by_itself() {
     let on = Switched::new("policy-events");
     on.wait_for("knobs.debug", false);
     on.wait_for("knobs.info", true);
+    let pid = on.program.id();
+    let told = on.scene.ringmark(&format!("enable knobs.* -p {pid}"), 0);
+    assert!(
+        told.contains(" of them not before policy 5 ends, 20"),
+        "{told}"
+    );
+    let told = on.scene.ringmark(&format!("enable knobs.info -p {pid}"), 0);
+    assert!(!told.contains("policy"), "{told}");
     on.scene.sign(
         "keys",
         "--serial 6",
@@ -343,6 +351,12 @@ fn an_older_policy_another_key_and_damage_change_nothing() {
     wait_until(SOON, "the end of the first", || {
         let said = fs::read_to_string(on.scene.path("streamer")).ok()?;
         said.contains(" done, ").then_some(())
+    });
+    let stat = format!("stat -p {} --interval 10ms", on.program.id());
+    wait_until(SOON, "a policy without a streamer", || {
+        let told = on.scene.ringmark(&stat, 0);
+        let is_said = told.contains(": 1 event type off, without a streamer");
+        (is_said && told.contains("policy 6 until 20")).then_some(())
     });
     fs::remove_file(on.scene.path("streamer")).unwrap();
     on.streamer = on.scene.streamer(TAKES);

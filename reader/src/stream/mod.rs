@@ -58,7 +58,7 @@ pub use policy::{PolicyFault, PolicyKey, PolicySigner, PolicyState};
 pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use status::StreamStatus;
-pub use streamer::{StreamOptions, Streamer, Upload};
+pub use streamer::{StreamOptions, Streamer, Upload, kept_policy};
 pub use tls_errors::explain;
 #[cfg(planted)]
 pub use zero_copy::RELEASE_WHEN_SENT;

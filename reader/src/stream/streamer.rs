@@ -45,6 +45,7 @@ use dialer::Dialer;
 use disk::Disk;
 use link::CollectorLink;
 use policies::Policies;
+pub use policies::kept_policy;
 use schedule::{Scan, Schedule};
 use triggers::TriggerWatch;
 pub use triggers::Upload;

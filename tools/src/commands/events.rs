@@ -6,8 +6,7 @@ use ringmark_decoder::{EventType, Field, Filter, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
-use ringmark_reader::Tap;
-
+use crate::input::held_off::is_on;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
@@ -94,17 +93,9 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
     let mut found = Vec::new();
     for session in &dump.sessions {
         let tap = taps.iter().find(|tap| tap.session().uuid() == session.uuid);
-        found.extend(rows(session, |ty| Some(is_on(tap?, ty.id.0))));
+        found.extend(rows(session, |ty| Some(is_on(tap?.session(), ty))));
     }
     Ok(found)
-}
-
-/// Whether a type is on in a running process; types beyond the bitmap have no bit.
-fn is_on(tap: &Tap, id: u32) -> bool {
-    use std::sync::atomic::Ordering::Relaxed;
-    let words = tap.session().ring().enabled_words();
-    let word = words.get(id as usize / 64);
-    word.is_some_and(|word| word.load(Relaxed) >> (id % 64) & 1 == 1)
 }
 
 fn rows(session: &Session, on: impl Fn(&EventType) -> Option<bool>) -> Vec<Row> {

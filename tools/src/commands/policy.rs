@@ -256,7 +256,7 @@ pub(crate) fn ns(seconds: u64) -> u64 {
 }
 
 /// A moment to the second, UTC.
-fn moment(seconds: u64) -> String {
+pub(crate) fn moment(seconds: u64) -> String {
     let stamp = Stamper::default().stamp(ns(seconds))[..19].to_vec();
     format!("{}Z", String::from_utf8_lossy(&stamp))
 }

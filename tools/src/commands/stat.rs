@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Counted, Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
-use ringmark_reader::stream::StreamStatus;
+use ringmark_reader::stream::{StreamStatus, kept_policy};
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
 use crate::commands::policy;
 use crate::commands::verify::account;
 use crate::input::notices::SCHEMA_INCOMPLETE;
-use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::input::{held_off, rings};
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
@@ -80,8 +80,9 @@ impl Args {
                 idle += 1;
             } else {
                 write_rings(&mut out, &info, &rings, columns)?;
-                if let Some(stream) = &stream {
-                    write_stream(&mut out, stream)?;
+                match &stream {
+                    Some(stream) => write_stream(&mut out, stream)?,
+                    None => write_kept(&mut out, &session, &after)?,
                 }
             }
         }
@@ -226,6 +227,27 @@ fn write_rings(
     table.write(out, Style::detect())?;
     if info.schema_incomplete {
         writeln!(out, "{SCHEMA_INCOMPLETE}")?;
+    }
+    Ok(())
+}
+
+/// The policy that a session keeps without a streamer: all types are off that it has off.
+fn write_kept(
+    out: &mut Sink,
+    session: &ringmark_reader::Session,
+    dump: &Dump,
+) -> anyhow::Result<()> {
+    let Some(policy) = kept_policy() else {
+        return Ok(());
+    };
+    let (all, off) = held_off::of_session(&policy, session, dump, |_| true);
+    if all > 0 && off == all {
+        let (serial, until) = (policy.serial, policy::moment(policy.until_s));
+        let types = counted(off as u64, "event type");
+        writeln!(
+            out,
+            "policy {serial} until {until}: {types} off, without a streamer"
+        )?;
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ringmark_format::policy::{POLICY_BYTES_MAX, ServicePolicy};
+use ringmark_format::policy::{POLICY_BYTES_MAX, Policy, ServicePolicy, UncheckedPolicy};
 use ringmark_format::progress::ProgressPolicy;
 use ringmark_ring::session_dir;
 
@@ -37,6 +37,24 @@ fn now_s() -> u64 {
     now.map_or(0, |now| now.as_secs())
 }
 
+/// The bytes of a policy that was left there.
+fn read(kept: &Path) -> Option<Vec<u8>> {
+    let (mut bytes, most) = (Vec::new(), POLICY_BYTES_MAX as u64 + 1);
+    let file = fs::File::open(kept).ok()?;
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The newest policy that a streamer of this host took, if it has not ended. Sessions keep its rules until then, also
+/// without a streamer. Its signature was checked when it was taken.
+#[must_use]
+pub fn kept_policy() -> Option<Policy> {
+    let bytes = read(&session_dir::path().join(KEPT))?;
+    let split = UncheckedPolicy::split(&bytes).ok()?;
+    let policy = Policy::parse(split.signed).ok()?;
+    (now_s() < policy.until_s).then_some(policy)
+}
+
 impl Policies {
     /// Takes up the policy that an earlier streamer left, if it still holds.
     pub(super) fn new(key: Option<PolicyKey>, own: Vec<ServicePolicy>) -> Self {
@@ -45,14 +63,10 @@ impl Policies {
             kept: session_dir::path().join(KEPT),
             ..Self::default()
         };
-        if new.held.serial().is_some() {
-            let mut bytes = Vec::new();
-            let file = fs::File::open(&new.kept).ok();
-            let most = POLICY_BYTES_MAX as u64 + 1;
-            let read = file.map(|file| file.take(most).read_to_end(&mut bytes));
-            if read.is_some_and(|read| read.is_ok()) {
-                let _ = new.held.hear(&bytes, now_s());
-            }
+        if new.held.serial().is_some()
+            && let Some(bytes) = read(&new.kept)
+        {
+            let _ = new.held.hear(&bytes, now_s());
         }
         new
     }
