@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::block_memory::BlockMemory;
 use crate::deny_rule::DenyRule;
@@ -30,6 +31,32 @@ pub(crate) struct ConnectionContext {
     pub(crate) shares: HostShares,
     /// Whether the collector is about to end: connections then send DRAIN.
     pub(crate) draining: watch::Receiver<bool>,
+}
+
+impl ConnectionContext {
+    /// Makes a call that may wait for the store's disk: apart from the threads that serve connections. What goes into
+    /// objects waits in memory, so there it is made here. Each thread more would take memory for its stack and its heap.
+    pub(crate) fn at_store<R>(&self, call: impl FnOnce() -> R) -> R {
+        match self.store.objects() {
+            Some(_) => call(),
+            None => self.figures.disk_calls.off_the_workers(call),
+        }
+    }
+
+    /// The same with a call of which its task does not wait for others.
+    ///
+    /// # Errors
+    /// The call panicked.
+    pub(crate) async fn apart_at_store<R: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, JoinError> {
+        if self.store.objects().is_some() {
+            return Ok(call());
+        }
+        let figures = self.figures.clone();
+        spawn_blocking(move || figures.disk_calls.count(call)).await
+    }
 }
 
 /// Who may come.

@@ -120,9 +120,7 @@ impl Collector {
             None => None,
         };
         let (drain, draining) = watch::channel(false);
-        let memory = options
-            .memory_bytes
-            .clamp(MEMORY_MIN, Semaphore::MAX_PERMITS);
+        let memory = memory_on_the_way(&options);
         let unproved = (options.connections / UNPROVED_PART).max(UNPROVED_MIN);
         let context = Arc::new(ConnectionContext {
             store,
@@ -216,6 +214,14 @@ impl Collector {
         let left = self.most as usize - connections.available_permits();
         if ended { 0 } else { left }
     }
+}
+
+/// Memory for large blocks on their way in. Those of objects have credit, too, which is memory set aside: they need
+/// half as much again.
+fn memory_on_the_way(options: &CollectorOptions) -> usize {
+    let parts = if options.objects.is_some() { 2 } else { 1 };
+    let memory = options.memory_bytes / parts;
+    memory.clamp(MEMORY_MIN, Semaphore::MAX_PERMITS)
 }
 
 /// How often the store is cared for: as often as the shortest configured age.

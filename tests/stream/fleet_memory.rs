@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ringmark_collector::certs::{self, Validity};
@@ -22,21 +22,28 @@ use ringmark_tests::{Running, binary, is_long, preload_shim, require_tools, wait
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use zerocopy::{FromZeros, IntoBytes};
 
 const LONG: Duration = Duration::from_secs(300);
-const MIB: u64 = 1 << 20;
+/// Until all is durable.
+const CATCH_UP: Duration = Duration::from_secs(600);
 const SESSIONS: usize = 5;
 const SCHEMA: usize = 100 << 10;
 const PAGE: usize = 16 << 10;
 /// Bytes that a host writes in a second.
 const RATE: u64 = 25_000;
-/// What a collector may take with its default memory, and each connection with five sessions on top of that.
-const MEMORY: u64 = 192 * MIB;
-const EACH: u64 = 150_000;
+/// What a collector may take with its default memory, and each connection with five sessions on top of that: 256 MB for
+/// 2,000.
+const MEMORY: u64 = 146_000_000;
+const EACH: u64 = 55_000;
 /// What its group may take: page cache of its store leaves it when that is needed.
-const GROUP_MAX: u64 = 1024 * MIB;
+const GROUP_MAX: u64 = 256_000_000;
+
+/// The name of the store begins so.
+const STORE: &str = "fleet-memory-objects";
+/// Threads that a collector of objects may have, however many connections there are.
+const THREADS: u64 = 16;
 
 /// How much is done.
 struct Size {
@@ -109,7 +116,7 @@ struct Store(PathBuf);
 
 impl Store {
     fn new() -> Self {
-        let name = format!("fleet-memory-objects-{}", std::process::id());
+        let name = format!("{STORE}-{}", std::process::id());
         Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
     }
 }
@@ -152,9 +159,7 @@ impl Collector {
         command.arg("--cert").arg(own.join("cert.pem"));
         command.arg("--key").arg(own.join("key.pem"));
         command.arg("--ca").arg(ca.dir.join("ca.pem"));
-        command
-            .env("LD_PRELOAD", shim)
-            .env("SHIM_PATH", "/objects/");
+        command.env("LD_PRELOAD", shim).env("SHIM_PATH", STORE);
         command.env("SHIM_WHILE", &flag);
         let running = Running::start(&mut command).expect("ringmark");
         let group = MemoryGroup::of(running.id());
@@ -176,20 +181,25 @@ impl Collector {
         served_figure(&self.metrics, name)
     }
 
-    /// The most memory of its own that it took so far.
-    fn peak(&self) -> u64 {
+    /// A number of its status.
+    fn status(&self, name: &str) -> u64 {
         let id = self.running.as_ref().expect("it runs").id();
         let status = fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        kib.expect("a number") * 1024
+        let line = status.lines().find(|line| line.starts_with(name));
+        let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        number.expect("a number")
+    }
+
+    /// The most memory of its own that it took so far.
+    fn peak(&self) -> u64 {
+        self.status("VmHWM:") * 1024
     }
 }
 
 /// What all hosts do together.
 struct Shared {
-    /// No more is written.
-    is_over: AtomicBool,
+    /// When the last page is written.
+    end: OnceLock<Instant>,
     durable: AtomicU64,
     connected: AtomicU64,
     /// Handshakes at a time: the test has as many processors as the collector.
@@ -202,7 +212,7 @@ impl Shared {
     fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Duration>) {
         let (lags, heard) = mpsc::unbounded_channel();
         let made = Self {
-            is_over: AtomicBool::new(false),
+            end: OnceLock::new(),
             durable: AtomicU64::new(0),
             connected: AtomicU64::new(0),
             handshakes: Semaphore::new(16),
@@ -268,7 +278,7 @@ impl Host {
         let every = Duration::from_secs_f64(PAGE as f64 / RATE as f64);
         // Not all at the same time.
         let mut due = Instant::now() + every.mul_f64(self.number as f64 * 0.618 % 1.0);
-        while !self.shared.is_over.load(Relaxed) || due <= Instant::now() {
+        while self.shared.end.get().is_none_or(|end| due <= *end) {
             sleep(due.saturating_duration_since(Instant::now())).await;
             let session = (due.elapsed().as_nanos() as usize + next.len()) % SESSIONS;
             let page = page_of(uuid(self.number, session), next[session], PAGE);
@@ -331,13 +341,42 @@ fn connect(
 /// Lets puts hang for this time.
 fn stall(collector: &Collector, time: Duration) {
     fs::write(&collector.flag, "").expect("a file");
-    std::thread::sleep(time);
+    // What is being put may be past its last write.
+    let moment = Duration::from_secs(1);
+    std::thread::sleep(moment);
+    let before = collector.figure("segments_total");
+    std::thread::sleep(time - moment);
     let waiting = collector.figure("waiting_bytes");
     println!(
         "stalled: {} KiB, {waiting} bytes wait",
         collector.peak() >> 10
     );
+    assert_eq!(
+        collector.figure("segments_total"),
+        before,
+        "a put did not hang"
+    );
+    assert!(waiting > 0, "nothing waits");
     fs::remove_file(&collector.flag).expect("it is there");
+}
+
+/// Has hosts write no more, and waits until all is durable.
+fn end(runtime: &Runtime, hosts: Vec<JoinHandle<()>>, collector: &Collector, shared: &Shared) {
+    shared.end.set(Instant::now()).expect("once");
+    let all = async {
+        for host in hosts {
+            host.await.expect("all is durable");
+        }
+    };
+    let ended = runtime.block_on(async { timeout(CATCH_UP, all).await });
+    let (done, known) = (
+        shared.durable.load(Relaxed),
+        collector.figure("pages_total"),
+    );
+    assert!(
+        ended.is_ok(),
+        "{done} pages are durable after {CATCH_UP:?}, {known} came"
+    );
 }
 
 fn rate(pages: u64, time: Duration) -> f64 {
@@ -363,6 +402,8 @@ fn a_store_that_stands_still_takes_no_more_memory_than_there_is() {
     let (runtime, begun) = (runtime.expect("a runtime"), Instant::now());
     let hosts = connect(&runtime, size.hosts, &collector, &ca.dir, &shared);
     let connected = begun.elapsed();
+    let threads = collector.status("Threads:");
+    assert!(threads <= THREADS, "{threads} threads");
     println!(
         "{} hosts after {connected:?}, {} KiB",
         size.hosts,
@@ -373,10 +414,7 @@ fn a_store_that_stands_still_takes_no_more_memory_than_there_is() {
     stall(&collector, size.stall);
     let (stalled, again) = (shared.durable.load(Relaxed), Instant::now());
     std::thread::sleep(size.after);
-    shared.is_over.store(true, Relaxed);
-    for host in hosts {
-        runtime.block_on(host).expect("all is durable");
-    }
+    end(&runtime, hosts, &collector, &shared);
     let (pages, caught_up) = (shared.durable.load(Relaxed), again.elapsed());
     let mut lags: Vec<Duration> = std::iter::from_fn(|| heard.try_recv().ok()).collect();
     lags.sort_unstable();

@@ -4,6 +4,7 @@
 //! connections, and must come fast enough to deserve it. While a block is waited for, PINGs go on:
 //! the peer must not take the collector for gone.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,10 @@ use crate::reason::Reason;
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
 /// Size of a connection's own buffer in bytes; a larger block takes memory from the pool.
 pub(super) const BUFFER: usize = 16 << 10;
+/// What is read at once while it is not known how large the next block is.
+const READ: usize = 4 << 10;
+/// Its size while nothing comes: thousands of connections wait most of the time.
+const QUIET_BUFFER: usize = 512;
 /// How often a connection that waits for bytes or memory checks its bounds and PINGs.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Least speed of a large block, in bytes per second: no peer holds memory for ever.
@@ -52,7 +57,7 @@ impl Connection {
         Self {
             bytes,
             context,
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::new(),
             share: None,
             taken: None,
             pings: Pings::default(),
@@ -65,6 +70,33 @@ impl Connection {
     /// # Errors
     /// The peer is gone.
     pub(super) async fn read_until(&mut self, until: TokioInstant) -> Result<bool, ConnectionEnd> {
+        self.buffer
+            .reserve_exact(READ.saturating_sub(self.buffer.len()));
+        let at_once = tokio::select! {
+            biased;
+            read = self.bytes.read_buf(&mut self.buffer) => Some(read),
+            () = ready(()) => None,
+        };
+        match at_once {
+            Some(Ok(0)) => return Err(ConnectionEnd::Gone(Departure::Closed)),
+            Some(read) => return Ok(read? > 0),
+            None => self.shrink_buffer(),
+        }
+        self.read_what_fits(until).await
+    }
+
+    /// Gives the memory of the buffer back that is not used.
+    fn shrink_buffer(&mut self) {
+        if self.buffer.len() < QUIET_BUFFER {
+            // Not the end of the large piece: that would stay between others.
+            let mut small = Vec::with_capacity(QUIET_BUFFER);
+            small.extend_from_slice(&self.buffer);
+            self.buffer = small;
+        }
+    }
+
+    /// Waits for more bytes that the buffer has room for; otherwise as [`Self::read_until`].
+    async fn read_what_fits(&mut self, until: TokioInstant) -> Result<bool, ConnectionEnd> {
         match timeout_at(until, self.bytes.read_buf(&mut self.buffer)).await {
             Ok(Ok(0)) => Err(ConnectionEnd::Gone(Departure::Closed)),
             Ok(read) => Ok(read? > 0),
@@ -147,7 +179,7 @@ impl Connection {
         while self.buffer.len() < bytes {
             let left = within.saturating_sub(begun.elapsed());
             let until = TokioInstant::now() + left.min(LOOK_EVERY);
-            if self.read_until(until).await? {
+            if self.read_what_fits(until).await? {
                 heard_at = Instant::now();
             }
             if self.buffer.len() < bytes {

@@ -98,22 +98,17 @@ impl Sessions {
         }
         let (context, host) = (self.context.clone(), host.to_owned());
         let find = move || {
-            let calls = &context.figures.disk_calls;
-            calls.count(|| {
-                let found = context.store.session(uuid, &host, &content)?;
-                if let Some(losses) = losses {
-                    lock(&found).count_losses_in(losses);
-                }
-                Ok::<_, StoreError>(found)
-            })
+            let found = context.store.session(uuid, &host, &content)?;
+            if let Some(losses) = losses {
+                lock(&found).count_losses_in(losses);
+            }
+            Ok::<_, StoreError>(found)
         };
-        let found = tokio::task::spawn_blocking(find);
-        let session = found
-            .await
-            .map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
+        let found = self.context.apart_at_store(find).await;
+        let session =
+            found.map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
         if let Some(clock) = self.clock {
-            let calls = &self.context.figures.disk_calls;
-            calls.off_the_workers(|| lock(&session).add_clock(clock))?;
+            self.context.at_store(|| lock(&session).add_clock(clock))?;
         }
         self.announced += 1;
         self.open.insert(uuid, session.clone());
@@ -139,8 +134,7 @@ impl Sessions {
         {
             let session = ended.session;
             drop(self.open.remove(&session));
-            let calls = &self.context.figures.disk_calls;
-            calls.off_the_workers(|| self.context.store.forget(session));
+            self.context.at_store(|| self.context.store.forget(session));
             self.ended.pop_front();
         }
     }
@@ -185,8 +179,7 @@ impl Sessions {
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
         let session = self.touch(Uuid(header.session), acks)?;
-        let calls = &self.context.figures.disk_calls;
-        let segment = calls.off_the_workers(|| {
+        let segment = self.context.at_store(|| {
             let mut session = lock(session);
             session.add(header, content, whole)?;
             Ok::<_, StoreError>(session.segment())
@@ -216,8 +209,7 @@ impl Sessions {
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
         let context = self.context.clone();
-        let calls = &context.figures.disk_calls;
-        calls.off_the_workers(|| self.store_blocks_in(whole, acks))?;
+        context.at_store(|| self.store_blocks_in(whole, acks))?;
         self.stored_in_container = 0;
         Ok(())
     }
@@ -267,7 +259,7 @@ impl Sessions {
     /// A measurement cannot be stored.
     pub(super) fn measured(&mut self, clock: HostClock) -> Result<(), ConnectionEnd> {
         self.clock = Some(clock);
-        let stored = self.context.figures.disk_calls.off_the_workers(|| {
+        let stored = self.context.at_store(|| {
             let mut sessions = self.open.values();
             sessions.try_for_each(|session| lock(session).add_clock(clock))
         });

@@ -26,6 +26,12 @@ pub struct Credentials {
     files: Arc<Files>,
 }
 
+/// Bytes of the TLS records of a streamer. Its collector reads as many at a time, and keeps what it read of a record
+/// until all of that is there: of larger ones it would keep more, for each connection.
+const RECORD_BYTES: usize = 4096;
+/// What encryption adds to a record: its type and a tag.
+const RECORD_TAIL: usize = 17;
+
 /// Where credentials were read.
 struct Files {
     ca: PathBuf,
@@ -70,6 +76,7 @@ impl Credentials {
             .with_client_auth_cert(chain.clone(), secret.clone_key())
             .map_err(mismatch)?;
         as_streamer.resumption = Resumption::disabled();
+        as_streamer.max_fragment_size = Some(RECORD_BYTES - RECORD_TAIL);
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
             .build()
             .map_err(|source| CredentialsFault::Verifier(source).in_file(ca))?;

@@ -1,5 +1,6 @@
 //! `collect`: takes the streams of many hosts into a store.
 
+mod allocator;
 mod args;
 mod log;
 mod option_source;
@@ -43,6 +44,9 @@ impl Args {
             let _ = args.collector_options()?;
             note("the options are valid");
             return Ok(Exit::FINE);
+        }
+        if args.objects.is_some() {
+            allocator::set_up();
         }
         let place = args.place()?;
         descriptors::take_all();

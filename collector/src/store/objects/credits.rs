@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 
 use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX};
-use tokio::sync::{Mutex as FairMutex, watch};
+use tokio::sync::{Mutex as FairMutex, Notify, watch};
 
 use crate::mutex::lock;
 
@@ -18,6 +18,9 @@ pub(crate) const BLOCK_BYTES_MAX: u64 = BlockHeader::BYTES as u64 + CONTENT_BYTE
 const NEVER_SET_ASIDE: u64 = 5 << 20;
 /// Least memory, in bytes.
 pub(in crate::store) const MEMORY_MIN: u64 = 8 << 20;
+/// Connections that wait for credit look for it when at least this is free. All of them look: after each block of
+/// thousands of connections that would be most of what the collector does.
+const WORTH_A_LOOK: u64 = 128 << 10;
 /// Open pages may take one part in this many.
 const KEPT_PARTS: u64 = 8;
 
@@ -26,10 +29,12 @@ const KEPT_PARTS: u64 = 8;
 pub(crate) struct Credits {
     most: u64,
     taken: Mutex<Taken>,
-    /// Changes whenever some is free again.
+    /// Changes whenever some is free again that may be set aside.
     freed: watch::Sender<()>,
     /// Held by the connection whose block is the next to get room.
     turn: FairMutex<()>,
+    /// Tells that connection that there may be room.
+    room: Notify,
 }
 
 /// What the memory is taken for, in bytes.
@@ -75,6 +80,7 @@ impl Credits {
             taken: Mutex::default(),
             freed: watch::Sender::new(()),
             turn: FairMutex::new(()),
+            room: Notify::new(),
         }
     }
 
@@ -150,8 +156,14 @@ impl Credits {
     }
 
     fn free(&self, free: impl FnOnce(&mut Taken)) {
-        free(&mut lock(&self.taken));
-        self.freed.send_replace(());
+        let mut taken = lock(&self.taken);
+        free(&mut taken);
+        let is_worth_it = taken.all() + WORTH_A_LOOK <= self.set_aside_most();
+        drop(taken);
+        self.room.notify_one();
+        if is_worth_it {
+            self.freed.send_replace(());
+        }
     }
 
     /// What waits to be put, and open pages, in bytes.
@@ -165,7 +177,8 @@ impl Credits {
         lock(&self.taken).all()
     }
 
-    /// Follows whether some is free again.
+    /// Follows whether some is free again that may be set aside. A connection that waits for less than is worth a
+    /// look gets it when what it sent is durable, or when it is quiet.
     pub(crate) fn follow(&self) -> watch::Receiver<()> {
         self.freed.subscribe()
     }
@@ -190,11 +203,9 @@ impl BlockRoom {
             return;
         }
         let credits = self.credits.clone();
-        let mut freed = credits.follow();
         let turn = credits.turn.lock().await;
         while !self.try_grow_to(bytes) {
-            // Its sender is one of the credits.
-            let _ = freed.changed().await;
+            credits.room.notified().await;
         }
         drop(turn);
     }
@@ -282,6 +293,17 @@ mod tests {
         credits.let_go(7);
         credits.put(5);
         assert_eq!(credits.waiting(), 0);
+    }
+
+    #[test]
+    fn connections_are_woken_for_what_is_worth_it() {
+        let credits = credits();
+        while credits.take(WANTED, 0) > 0 {}
+        let freed = credits.follow();
+        credits.give(PART);
+        assert_eq!(freed.has_changed().ok(), Some(false), "too little");
+        credits.give(PART);
+        assert_eq!(freed.has_changed().ok(), Some(true));
     }
 
     #[tokio::test]

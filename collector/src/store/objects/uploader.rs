@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::credits::Credits;
 use super::lane::Lane;
 use super::object_store::ObjectStore;
-use super::open_segment::{Owner, SchemaPiece};
+use super::open_segment::{OpenSegment, Owner, SchemaPiece};
 use super::putting::{Putting, Then};
 use crate::clock::{Ticking, now_ns};
 use crate::figures::Figures;
@@ -188,8 +188,10 @@ impl Uploads {
             if lane.has_ended() {
                 return None;
             }
-            if let Some(putting) = self.take_from(&mut lane, now) {
-                return Some(putting);
+            if let Some(segment) = lane.take(now) {
+                // Connections go on while its objects are made.
+                drop(lane);
+                return Some(self.putting(segment));
             }
             let wait = lane
                 .due()
@@ -199,15 +201,14 @@ impl Uploads {
         }
     }
 
-    fn take_from(&self, lane: &mut Lane, now: Instant) -> Option<Putting> {
-        let hour = hour_of(now_ns());
-        lane.take(now)
-            .map(|segment| Putting::new(segment, &hour, self.collector))
+    fn putting(&self, segment: OpenSegment) -> Putting {
+        Putting::new(segment, &hour_of(now_ns()), self.collector)
     }
 
     /// The next segment, if one is to be put now.
     pub(in crate::store) fn take(&self) -> Option<Putting> {
-        self.take_from(&mut lock(&self.lane), self.ticking.now())
+        let segment = lock(&self.lane).take(self.ticking.now());
+        segment.map(|segment| self.putting(segment))
     }
 
     /// When the next segment is to be put; `None`: there is none.

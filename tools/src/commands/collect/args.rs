@@ -120,7 +120,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) rate_per_host: Option<u64>,
     /// Memory for large blocks on their way in, for all connections together; one host gets a quarter.
-    /// With --objects as much again for what streamers may send and what waits to be put
+    /// With --objects for what streamers may send and what waits to be put, and half as much again for
+    /// blocks on their way in
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     pub(super) memory: u64,
     /// Memory for what is known of sessions: their schema, and what is stored of them; one host gets
