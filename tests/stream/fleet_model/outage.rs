@@ -119,7 +119,10 @@ fn check(world: &World) {
         at(&f.drained, 0.01) >= 0.5 * stored,
         "some hosts get much more than others"
     );
-    let expected = backlog / (puts - rate);
+    // Hosts choose by chance: the collector that most chose is the last to catch up.
+    let hosts = world.collectors.iter().flatten().map(|of| of.peers.len());
+    let share = hosts.max().expect("collectors") as f64 / of.hosts as f64;
+    let expected = share * backlog / (of.puts() - share * rate);
     let is_near = (0.85..1.15).contains(&(caught_up / expected));
     assert!(
         is_near,
