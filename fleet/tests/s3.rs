@@ -16,6 +16,8 @@ mod found;
 #[allow(dead_code)]
 #[path = "common/moto.rs"]
 mod moto;
+#[path = "s3/planted.rs"]
+mod planted;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../tests/src/proxy.rs"]
 mod proxy;

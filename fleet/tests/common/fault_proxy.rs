@@ -267,7 +267,8 @@ impl Way {
             Some(Fault::Promised) => {
                 let mut state = self.state();
                 state.promised.push((head.to_owned(), body.to_vec()));
-                status("200 OK")
+                // Clients fail without an ETag.
+                status("200 OK\r\nETag: \"1\"")
             }
             Some(Fault::Ended) => {
                 (self.end)(client, Fault::Ended);
@@ -308,9 +309,9 @@ impl State {
     /// What becomes of the next request. Collectors are killed when they put pages.
     fn take(&mut self, is_met: impl Fn(&Self) -> bool, has_pages: bool) -> Option<Fault> {
         let may_kill = has_pages || self.is_of_creates;
-        let is_kill = |fault: &Option<Fault>| fault.is_some_and(|of| Fault::KILLS.contains(&of));
+        let needs_pages = |fault: Fault| fault == Fault::Promised || Fault::KILLS.contains(&fault);
         let mut next = self.next.iter();
-        let at = next.position(|fault| may_kill || !is_kill(fault));
+        let at = next.position(|fault| may_kill || !fault.is_some_and(needs_pages));
         let at = at.filter(|_| is_met(self))?;
         let fault = self.next.remove(at)?;
         if let Some(fault) = fault {
