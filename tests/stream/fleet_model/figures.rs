@@ -36,6 +36,19 @@ pub(super) struct Figures {
     /// And those at which nothing waits to be sent any more.
     pub(super) caught_up: Vec<f64>,
     lags: Vec<u32>,
+    /// What was put, and lags, in the second half of the time before something is away.
+    pub(super) steady: Steady,
+    /// Most bytes that waited in a collector when it is back.
+    pub(super) waiting_at_return: u64,
+}
+
+/// What happened in a part of the time.
+#[derive(Debug, Default)]
+pub(super) struct Steady {
+    pub(super) puts: u64,
+    pub(super) pages: u64,
+    /// Lags of pages, in seconds.
+    pub(super) lags: Vec<f64>,
 }
 
 impl Default for Figures {
@@ -58,6 +71,8 @@ impl Default for Figures {
             drained: Vec::new(),
             caught_up: Vec::new(),
             lags: vec![0; LAG_CLASSES],
+            steady: Steady::default(),
+            waiting_at_return: 0,
         }
     }
 }

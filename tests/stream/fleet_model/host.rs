@@ -201,6 +201,11 @@ impl Host {
         first.is_none_or(|first| self.full_at(first.start, of) > then)
     }
 
+    /// The first page that is not acknowledged, or not written.
+    pub(super) fn first_held(&self) -> u64 {
+        self.held.front().map_or(self.written, |first| first.start)
+    }
+
     /// The last page that is not acknowledged.
     pub(super) fn last_held(&self) -> Option<u64> {
         self.held.back().map(|last| last.end - 1)

@@ -5,10 +5,12 @@
 //! tries again, begins a batch, sends more slowly or moves pages to disk. The network, the processors and the store
 //! are numbers in [`Fleet`].
 
+mod agreement;
 mod collector;
 mod figures;
 mod host;
 mod outage;
+mod senders;
 mod serving;
 mod world;
 
@@ -65,6 +67,8 @@ struct Fleet {
     /// Time from one machine to the other.
     latency: Duration,
     what: Away,
+    /// Seconds within which all hosts connect at first.
+    connect: u64,
     /// Seconds before it is away, and for which it is.
     before: u64,
     away: u64,
@@ -95,6 +99,7 @@ impl Fleet {
             has_noise: true,
             latency: Duration::from_micros(500),
             what,
+            connect: 10,
             before: 20,
             away: 600,
             after: 20,
@@ -115,6 +120,11 @@ impl Fleet {
     fn puts(&self) -> f64 {
         let segment = self.memory as f64 / 8.0;
         segment / (self.put.as_secs_f64() + segment / self.put_bytes_per_second as f64)
+    }
+
+    /// Whether this is in the second half of the time before something is away.
+    const fn is_steady(&self, now: u64) -> bool {
+        now >= self.gone_at() / 2 && now < self.gone_at()
     }
 
     const fn gone_at(&self) -> u64 {

@@ -225,6 +225,7 @@ impl World {
         let pages = batch.pages.end - batch.pages.start;
         self.figures.stored += new;
         self.figures.twice += pages - new;
+        self.figures.steady.pages += if self.of.is_steady(self.now) { new } else { 0 };
         let is_next = of.is_next(&batch.pages);
         assert!(
             is_next,
@@ -367,7 +368,9 @@ impl World {
         collector.is_putting = false;
         let durable = collector.objects.durable();
         let hosts = collector.take_before(durable);
+        let is_steady = self.of.is_steady(self.now);
         self.figures.puts += 1;
+        self.figures.steady.puts += u64::from(is_steady);
         self.figures.put_bytes += bytes;
         for host in hosts {
             self.settle(at, host);

@@ -117,7 +117,7 @@ impl World {
         };
         made.begin_collectors();
         for host in 0..of.hosts as u32 {
-            let within = made.random.below(made.of.gone_at() / 2);
+            let within = made.random.below(made.of.connect * SECOND);
             made.after(within, Event::Dial(host));
         }
         made.after(of.gone_at(), Event::Gone);
@@ -264,6 +264,12 @@ impl World {
                 self.behind += 1;
             }
         }
+        let waiting = self
+            .collectors
+            .iter()
+            .flatten()
+            .map(|of| of.objects.waiting());
+        self.figures.waiting_at_return = waiting.max().unwrap_or_default();
         if self.of.what == Away::HangingStore {
             self.end_hanging();
         }
@@ -374,7 +380,11 @@ impl World {
         let (begun, period) = (of.begun, fleet.period());
         of.acknowledged(said, now, fleet, |pages| {
             for page in pages.clone() {
-                figures.lag(now - (begun + page * period));
+                let lag = now - (begun + page * period);
+                figures.lag(lag);
+                if fleet.is_steady(now) {
+                    figures.steady.lags.push(lag as f64 / SECOND as f64);
+                }
             }
         });
         let usual = micros(fleet.flush) + 2 * SECOND;
