@@ -17,7 +17,7 @@ RETURN = "ringmark_return"
 
 
 def open_calls(trace):
-    """By thread: moments in ns, and the callers of the calls that are open from each on, outermost first."""
+    """By thread: moments in ns, and the calls that are open from each on, outermost first: function and caller."""
     ringmark = os.environ.get("RINGMARK_COMMAND", "ringmark")
     cat = subprocess.Popen([ringmark, "cat", trace, "--json"], stdout=subprocess.PIPE, text=True)
     threads = {}
@@ -29,21 +29,30 @@ def open_calls(trace):
         moments.append(int(event["ts_ns"]))
         now = stacks[-1]
         entered = event["kind"] == "function_entry"
-        stacks.append(now + (event["args"]["caller"],) if entered else now[:-1])
+        stacks.append(now + ((event["name"], event["args"]["caller"]),) if entered else now[:-1])
     if cat.wait() > 1:
         sys.exit(f"{trace}: it cannot be read")
     return threads
 
 
-def at(threads, tid, ns, wanted):
-    """The callers of the calls that were open in a thread; the nearest moment with as many as wanted."""
+def near(threads, tid, ns, wanted):
+    """The open calls of a thread around a moment, where there are as many as wanted; the nearest first."""
     moments, stacks = threads.get(tid, ([], [()]))
     place = bisect.bisect_right(moments, ns)
     for step in (0, -1, 1, -2, 2):
-        near = place + step
-        if 0 <= near < len(stacks) and len(stacks[near]) == wanted:
-            return stacks[near]
-    return None
+        if 0 <= place + step < len(stacks) and len(stacks[place + step]) == wanted:
+            yield stacks[place + step]
+
+
+def symbol(frame):
+    """The function of a frame: `401136 name (module)`."""
+    return frame.strip().partition(" ")[2].rsplit(" (", 1)[0].split("+0x")[0]
+
+
+def agrees(calls, frames, replaced):
+    """Whether these are the calls that the sample saw: the frame within a replaced one is of the function called."""
+    inner = zip(replaced, reversed(calls))
+    return all(place == 0 or place - 1 in replaced or symbol(frames[place - 1]) == name for place, (name, _) in inner)
 
 
 def put_right(head, frames, threads):
@@ -52,11 +61,13 @@ def put_right(head, frames, threads):
     tid = next(int(word) for word in words if word.isdigit())
     seconds, fraction = next(word for word in words if word.endswith(":"))[:-1].split(".")
     ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
-    replaced = [place for place, frame in enumerate(frames) if RETURN in frame.split()]
-    callers = at(threads, tid, ns, len(replaced))
-    if replaced and callers is None:
+    replaced = [place for place, frame in enumerate(frames) if symbol(frame) == RETURN]
+    found = list(near(threads, tid, ns, len(replaced)))
+    # The clocks of both differ a little: around a call's begin and end, the sample itself says which it is.
+    calls = next((calls for calls in found if agrees(calls, frames, replaced)), found[0] if found else None)
+    if replaced and calls is None:
         return [head] + frames + ["\t(callers are not in the trace)"], False
-    for place, caller in zip(replaced, reversed(callers or ())):
+    for place, (_, caller) in zip(replaced, reversed(calls or ())):
         frames[place] = f"\t{'':>16} {caller} (from the trace)"
     return [head] + frames, True
 

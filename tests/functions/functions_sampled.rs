@@ -42,30 +42,53 @@ fn sampled(fixture: &Fixture, program: &Path, dump: &Path) -> Option<String> {
     }
     let mut command = Command::new("perf");
     let name = program.file_name().expect("a name");
-    command.args(["script", "--ns", "-F", "comm,tid,time,ip,sym,dso", "--comm"]);
+    command.args([
+        "script",
+        "--ns",
+        "-F",
+        "comm,tid,time,ip,sym,symoff,dso",
+        "--comm",
+    ]);
     command.arg(name).arg("-i").arg(&data);
     let script = run(&mut command, LIMIT).expect("perf").expect_code(0);
     Some(script.stdout_text())
 }
 
-/// The names of the frames of each sample whose innermost one is `leaf`.
-fn stacks(script: &str) -> Vec<Vec<String>> {
+/// Whether the innermost frame is of `leaf` where it has a frame pointer: in its first and last instructions that is
+/// its caller's, which is then left out.
+fn in_leaf(sample: &str, bytes: u64) -> bool {
+    let offset = sample.lines().nth(1).and_then(|frame| {
+        let (_, offset) = frame.split_once(" leaf+0x")?;
+        u64::from_str_radix(offset.split(' ').next()?, 16).ok()
+    });
+    offset.is_some_and(|offset| (16..bytes - 8).contains(&offset))
+}
+
+/// Bytes of the program's function `leaf`.
+fn bytes_of_leaf(program: &Path) -> u64 {
+    let listed = run(Command::new("nm").arg("-S").arg(program), LIMIT).expect("nm was found");
+    let listed = listed.stdout_text();
+    let line = listed.lines().find(|line| line.ends_with(" leaf"));
+    let bytes = line.and_then(|line| line.split(' ').nth(1)).expect("leaf");
+    u64::from_str_radix(bytes, 16).expect("a number")
+}
+
+/// The names of the frames of each sample that was taken [in `leaf`](in_leaf).
+fn stacks(script: &str, bytes: u64) -> Vec<Vec<String>> {
     let name = |line: &str| {
         let mut words = line.split_whitespace();
         let word = words.find(|word| !word.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         Some(word.split("+0x").next()?.to_owned())
     };
-    let samples = script.split("\n\n").map(|sample| {
-        let frames = sample.trim_start().lines().skip(1);
-        frames.filter_map(name).collect::<Vec<_>>()
-    });
-    let is_leaf = |frames: &Vec<String>| frames.first().is_some_and(|name| name == "leaf");
-    samples.filter(is_leaf).collect()
+    let samples = script.split("\n\n").map(str::trim_start);
+    let samples = samples.filter(|sample| in_leaf(sample, bytes));
+    let frames = samples.map(|sample| sample.lines().skip(1).filter_map(name).collect());
+    frames.collect()
 }
 
 #[test]
 fn the_trace_puts_callers_back_into_stacks_by_frame_pointers() {
-    if !has_tools(&["gcc", "perf", "python3"]) {
+    if !has_tools(&["gcc", "nm", "perf", "python3"]) {
         return;
     }
     let fixture = Fixture::new("fn-sampled");
@@ -75,7 +98,8 @@ fn the_trace_puts_callers_back_into_stacks_by_frame_pointers() {
     let Some(script) = sampled(&fixture, &program, &dump) else {
         return;
     };
-    let found = stacks(&script);
+    let bytes = bytes_of_leaf(&program);
+    let found = stacks(&script, bytes);
     assert!(found.len() > 20, "{} samples", found.len());
     let is_replaced = |name: &String| name == "ringmark_return";
     assert!(found.iter().all(|frames| frames.iter().any(is_replaced)));
@@ -87,7 +111,7 @@ fn the_trace_puts_callers_back_into_stacks_by_frame_pointers() {
     command.args(["-c", "\"$0\" \"$1\" < \"$2\""]);
     command.arg(reader).arg(&dump).arg(&text);
     let right = run(&mut command, LIMIT).expect("sh").expect_code(0);
-    let right = stacks(&right.stdout_text());
+    let right = stacks(&right.stdout_text(), bytes);
     assert_eq!(right.len(), found.len());
     let mut ways = [0, 0];
     for frames in &right {
@@ -104,7 +128,7 @@ fn the_trace_puts_callers_back_into_stacks_by_frame_pointers() {
 
 #[test]
 fn where_exits_are_patch_sites_frame_pointers_lead_to_the_callers() {
-    if !has_tools(&["gcc", "perf"]) {
+    if !has_tools(&["gcc", "nm", "perf"]) {
         return;
     }
     let fixture = Fixture::new("fn-sampled-exits");
@@ -113,7 +137,7 @@ fn where_exits_are_patch_sites_frame_pointers_lead_to_the_callers() {
     let Some(script) = sampled(&fixture, &program, &fixture.path("sampled.rmk")) else {
         return;
     };
-    let found = stacks(&script);
+    let found = stacks(&script, bytes_of_leaf(&program));
     assert!(found.len() > 20, "{} samples", found.len());
     for frames in found {
         let frames: Vec<_> = frames.iter().map(String::as_str).collect();
