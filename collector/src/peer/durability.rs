@@ -1,11 +1,12 @@
 //! How what a connection received becomes durable and is acknowledged: its sessions are synced, or the segments
 //! that it is in are put.
 
-use ringmark_format::block::BlockHeader;
+use ringmark_format::block::{BlockHeader, kind};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
-use super::{Peer, has_position, lane};
+use super::lane::{self, Lane};
+use super::{Peer, has_position};
 use crate::connection_end::ConnectionEnd;
 use crate::figures::UPLOADS_OVER;
 use crate::messages;
@@ -32,7 +33,13 @@ impl Peer {
     ) -> Result<Option<BlockRoom>, ConnectionEnd> {
         let bytes = header.whole_bytes() as u64;
         let lane = self.lane.as_mut().filter(|_| has_position(header));
-        let Some(mut room) = lane.and_then(|lane| lane.use_credit(bytes)) else {
+        let use_credit = |lane: &mut Lane| {
+            if matches!(header.kind, kind::PAGE | kind::CONTAINER) {
+                lane.expect_no_schema();
+            }
+            lane.use_credit(bytes)
+        };
+        let Some(mut room) = lane.and_then(use_credit) else {
             return Ok(None);
         };
         let most = self.sessions.most_stored(header);

@@ -37,6 +37,11 @@ impl Lane {
         self.share.expect_pages(bytes);
     }
 
+    /// Notes that pages come.
+    pub(super) const fn expect_no_schema(&mut self) {
+        self.share.expect_no_schema();
+    }
+
     /// Notes that a block went into this segment.
     pub(super) fn touch(&mut self, segment: u64) {
         self.share.touch(segment);

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use super::acks::WINDOW;
 use crate::store::objects::credits::{BLOCK_BYTES_MAX, BlockRoom, Credits, Wanted};
 
-/// What a connection without sessions needs: SESSION, schema, counters.
+/// What a connection needs before the first page of a session: SESSION, schema, counters. A larger block waits until the
+/// connection is quiet.
 const LEAST: u64 = 128 << 10;
+/// What it needs besides a page: the header, and what comes with pages.
+const BESIDES: u64 = 1 << 10;
 /// What a connection that sends much may have, and not have used.
 const UNUSED: u64 = 1280 << 10;
 /// How long after its last block a connection is quiet.
@@ -36,8 +39,12 @@ pub(crate) struct LaneShare {
     unused: u64,
     /// The part of it for which memory is set aside.
     set_aside: u64,
-    /// With less set aside it cannot send much at once.
-    least: u64,
+    /// Bytes of the largest page of its sessions.
+    page: u64,
+    /// No page came since a session was announced: its schema comes.
+    awaits_schema: bool,
+    /// It is counted among those that send.
+    sends: bool,
     /// When it is quiet, if no block comes before.
     quiet_at: Instant,
     /// Segments that must be durable for what came last.
@@ -52,7 +59,9 @@ impl LaneShare {
             credits,
             unused: 0,
             set_aside: 0,
-            least: LEAST,
+            page: 0,
+            awaits_schema: true,
+            sends: false,
             quiet_at: now + QUIET,
             segments: 0,
             marks: VecDeque::new(),
@@ -61,7 +70,21 @@ impl LaneShare {
 
     /// Notes that a session with pages of this size was announced.
     pub(crate) fn expect_pages(&mut self, bytes: u64) {
-        self.least = self.least.max(LEAST + bytes);
+        self.page = self.page.max(bytes);
+        self.awaits_schema = true;
+    }
+
+    /// Notes that pages come.
+    pub(crate) const fn expect_no_schema(&mut self) {
+        self.awaits_schema = false;
+    }
+
+    /// With less set aside it cannot send its next block.
+    const fn least(&self) -> u64 {
+        match self.awaits_schema {
+            true => LEAST + self.page,
+            false => BESIDES + self.page,
+        }
     }
 
     /// Notes that a block went into this segment.
@@ -116,18 +139,18 @@ impl LaneShare {
             // What waits there may be larger than what it may send.
             return self.allow(if under_way == 0 { BLOCK_BYTES_MAX } else { 0 });
         }
-        let most = WINDOW.saturating_sub(under_way).min(UNUSED).max(self.least);
-        let wanted = Wanted {
-            least: self.least,
-            most,
-        };
-        self.set_aside += self.credits.take(wanted, self.set_aside);
+        if !std::mem::replace(&mut self.sends, true) {
+            self.credits.add_sender();
+        }
+        let least = self.least();
+        let most = WINDOW.saturating_sub(under_way).min(UNUSED).max(least);
+        self.set_aside += self.credits.take(Wanted { least, most }, self.set_aside);
         self.allow(self.set_aside)
     }
 
     /// Whether it is quiet, and not for want of credit. If nothing is under way, it gets credit all the same.
     fn needs_nothing(&self, under_way: u64, now: Instant) -> bool {
-        self.quiet_at <= now && (under_way == 0 || self.unused >= self.least)
+        self.quiet_at <= now && (under_way == 0 || self.unused >= self.least())
     }
 
     /// Lets it send up to this in all; returns by how much that is more than it could.
@@ -137,9 +160,12 @@ impl LaneShare {
         more
     }
 
-    /// Gives back what is set aside for it.
+    /// Gives back what is set aside for it: it does not send.
     fn give_back(&mut self) {
         self.credits.give(std::mem::take(&mut self.set_aside));
+        if std::mem::take(&mut self.sends) {
+            self.credits.remove_sender();
+        }
     }
 
     /// When it is quiet, if no block comes before.
@@ -154,7 +180,7 @@ impl LaneShare {
 
     /// Whether it waits for credit.
     pub(crate) fn is_short(&self, now: Instant) -> bool {
-        self.set_aside < self.least && !self.needs_nothing(u64::from(self.waits()), now)
+        self.set_aside < self.least() && !self.needs_nothing(u64::from(self.waits()), now)
     }
 }
 

@@ -68,6 +68,9 @@ impl SteppedConnection {
         let is_stored = found.header.kind != kind::SESSION;
         let preamble = lock(session).preamble_bytes();
         let most = if is_stored { bytes + preamble } else { 0 };
+        if matches!(found.header.kind, kind::PAGE | kind::CONTAINER) {
+            self.share.expect_no_schema();
+        }
         match self.make_room(collector, bytes, most) {
             Taken::Yes => {}
             other => return Ok(other),
@@ -89,6 +92,9 @@ impl SteppedConnection {
         session: Option<&mut CountedSession>,
         bytes: u64,
     ) -> Taken {
+        if session.is_some() {
+            self.share.expect_no_schema();
+        }
         let preamble = session.as_ref().map(|session| session.preamble_bytes());
         let most = preamble.map_or(0, |preamble| bytes + preamble);
         match self.make_room(collector, bytes, most) {

@@ -1,6 +1,8 @@
 //! A store of objects: its sessions, each of one connection, and the thread that puts their segments.
 
 #[cfg(test)]
+mod schema_puts;
+#[cfg(test)]
 mod tests;
 
 use std::sync::atomic::AtomicU64;

@@ -10,7 +10,7 @@ use ringmark_format::stream::ack_level;
 use super::error::StoreError;
 use super::object_sessions::{ObjectOptions, Objects};
 use super::objects::credits::Credits;
-use super::objects::putting::{Putting, Then};
+use super::objects::putting::{PutObject, Putting, Then};
 use super::objects::{LaneSession, ObjectStore};
 use super::options::{Retention, StoreOptions, SyncMode};
 use super::session::SharedSession;
@@ -55,6 +55,8 @@ impl CountedSession {
 pub struct SteppedObjects {
     objects: Objects,
     putting: Option<Putting>,
+    /// The object of it that is being put.
+    object: Option<PutObject>,
     clock: SetClock,
 }
 
@@ -78,6 +80,7 @@ impl SteppedObjects {
         Self {
             objects,
             putting: None,
+            object: None,
             clock: clock.clone(),
         }
     }
@@ -123,10 +126,13 @@ impl SteppedObjects {
         if self.putting.is_none() {
             self.putting = self.objects.uploads().take();
         }
-        let object = self.putting.as_ref()?.object()?;
+        if self.object.is_none() {
+            self.object = self.putting.as_mut()?.begin();
+        }
+        let upload = &self.object.as_ref()?.upload;
         Some(Put {
-            name: &object.name,
-            bytes: &object.bytes,
+            name: &upload.name,
+            bytes: &upload.bytes,
         })
     }
 
@@ -138,8 +144,11 @@ impl SteppedObjects {
 
     /// Takes the answer to the put of that object.
     pub fn answer(&mut self, answer: &io::Result<()>) -> Option<Then> {
-        let putting = self.putting.as_mut()?;
-        let then = self.objects.uploads().take_answer(putting, answer);
+        let (putting, object) = (self.putting.as_mut()?, self.object.as_mut()?);
+        let then = self.objects.uploads().take_answer(putting, object, answer);
+        if !matches!(then, Then::Again(_)) {
+            self.object = None;
+        }
         if then == Then::Durable {
             self.putting = None;
         }

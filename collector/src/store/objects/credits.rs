@@ -48,6 +48,8 @@ struct Taken {
     kept: u64,
     /// What waits to be put.
     held: u64,
+    /// Connections that send, and want credit for that.
+    senders: u64,
 }
 
 impl Taken {
@@ -59,7 +61,7 @@ impl Taken {
 /// How much a connection asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// With less it cannot send much at once.
+    /// With less it cannot send its next block.
     pub(crate) least: u64,
     /// What it can use.
     pub(crate) most: u64,
@@ -89,16 +91,26 @@ impl Credits {
         self.most - NEVER_SET_ASIDE
     }
 
+    /// Counts one more connection that sends.
+    pub(crate) fn add_sender(&self) {
+        lock(&self.taken).senders += 1;
+    }
+
+    /// Counts one less.
+    pub(crate) fn remove_sender(&self) {
+        lock(&self.taken).senders -= 1;
+    }
+
     /// Takes what can be given to a connection that has `unused` left. 0: it has enough, or there is nothing.
+    ///
+    /// All that send have equal parts of one half. The other half is for what waits to be put: if thousands had credit
+    /// that they use slowly, there would be no room for what they send.
     pub(crate) fn take(&self, wanted: Wanted, unused: u64) -> u64 {
         let mut taken = lock(&self.taken);
         let most = self.set_aside_most();
         let free = most.saturating_sub(taken.all());
-        let up_to = if free > most / 2 {
-            wanted.most
-        } else {
-            wanted.least
-        };
+        let part = most / 2 / taken.senders.max(1);
+        let up_to = part.min(wanted.most).max(wanted.least);
         // Not for a little more: each time costs a message.
         if unused >= up_to / 2 && unused >= wanted.least {
             return 0;
@@ -256,27 +268,37 @@ mod tests {
         )
     }
 
+    /// As many connections that send.
+    fn send(credits: &Credits, count: u64) {
+        (0..count).for_each(|_| credits.add_sender());
+    }
+
     #[test]
-    fn no_more_is_given_than_there_is_and_the_least_is_kept_for_many() {
+    fn no_more_is_given_than_there_is_and_all_that_send_have_equal_parts_of_a_half() {
         let credits = credits();
-        assert_eq!(credits.take(WANTED, 0), 40 * PART);
-        assert_eq!(
-            credits.take(WANTED, 0),
-            40 * PART,
-            "more than a half was free"
-        );
+        send(&credits, 1);
+        assert_eq!(credits.take(WANTED, 0), 40 * PART, "all that it can use");
+        send(&credits, 1);
+        assert_eq!(credits.take(WANTED, 0), 25 * PART);
+        send(&credits, 98);
         assert_eq!(credits.take(WANTED, 0), 10 * PART, "only the least");
         assert_eq!(credits.take(WANTED, 0), 10 * PART);
-        assert_eq!((credits.take(WANTED, 0), taken(&credits)), (0, 100 * PART));
-        credits.give(9 * PART);
+        assert_eq!(credits.take(WANTED, 0), 10 * PART);
+        assert_eq!(credits.take(WANTED, 0), 0, "5 of 100 are left");
+        credits.give(4 * PART);
         assert_eq!(credits.take(WANTED, 0), 0, "not a part of the least");
         assert_eq!(credits.take(WANTED, PART), 9 * PART);
+        assert_eq!(taken(&credits), 100 * PART);
         assert!(!credits.keep(1), "nor for open pages");
+        (0..99).for_each(|_| credits.remove_sender());
+        credits.give(60 * PART);
+        assert_eq!(credits.take(WANTED, 0), 40 * PART, "others send no more");
     }
 
     #[test]
     fn one_that_has_enough_gets_nothing() {
         let credits = credits();
+        send(&credits, 1);
         assert_eq!(credits.take(WANTED, 20 * PART), 0);
         assert_eq!(credits.take(WANTED, 40 * PART), 0);
         assert_eq!(credits.take(WANTED, 19 * PART), 21 * PART);
@@ -298,6 +320,7 @@ mod tests {
     #[test]
     fn connections_are_woken_for_what_is_worth_it() {
         let credits = credits();
+        send(&credits, 100);
         while credits.take(WANTED, 0) > 0 {}
         let freed = credits.follow();
         credits.give(PART);
@@ -309,6 +332,7 @@ mod tests {
     #[tokio::test]
     async fn the_largest_block_gets_through_when_all_credit_is_given() {
         let credits = credits();
+        send(&credits, 100);
         while credits.take(WANTED, 0) > 0 {}
         let mut first = BlockRoom::of_credit(&credits, 0);
         first.grow_to(BLOCK_BYTES_MAX).await;

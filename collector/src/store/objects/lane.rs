@@ -261,11 +261,7 @@ mod tests {
             }
         }
         let segment = lane.take(now + Duration::from_secs(60)).unwrap();
-        let bytes = segment
-            .objects("2026-11-26-19", Uuid([1; 16]))
-            .pop()
-            .unwrap()
-            .bytes;
+        let bytes = segment.objects("2026-11-26-19", Uuid([1; 16])).1.bytes;
         let end = bytes.len() - SegmentFooter::end_bytes(&bytes).unwrap();
         let footer = SegmentFooter::read(&bytes[end..]).unwrap();
         assert!(footer.is_grouped && footer.segment_bytes == end as u64);
@@ -300,9 +296,8 @@ mod tests {
         }
         let mut segments = 0;
         while let Some(segment) = lane.take(now + Duration::from_secs(60)) {
-            let objects = segment.objects("2026-11-26-19", Uuid([1; 16]));
-            let bytes = &objects.last().unwrap().bytes;
-            assert!(SegmentFooter::end_bytes(bytes).is_some());
+            let (_, object) = segment.objects("2026-11-26-19", Uuid([1; 16]));
+            assert!(SegmentFooter::end_bytes(&object.bytes).is_some());
             segments += 1;
         }
         assert!(segments > 1, "{segments}");

@@ -198,9 +198,9 @@ impl OpenSegment {
         self.append(owner, &[], || preamble);
     }
 
-    /// The objects to be put, in this order; the last one is the segment.
-    pub(super) fn objects(self, hour: &str, collector: Uuid) -> Vec<Upload> {
-        let mut all: Vec<_> = self.schema.into_iter().map(SchemaPiece::object).collect();
+    /// The objects to be put: its schema, and the segment.
+    pub(super) fn objects(self, hour: &str, collector: Uuid) -> (Vec<Upload>, Upload) {
+        let schema = self.schema.into_iter().map(SchemaPiece::object).collect();
         let mut parts: Vec<_> = self.parts.into_values().collect();
         // The sessions of a host lie together, so that one read gets them.
         parts.sort_by(|a, b| a.owner.host.cmp(&b.owner.host));
@@ -221,8 +221,7 @@ impl OpenSegment {
         bytes.reserve_exact(footer.len());
         bytes.extend_from_slice(&footer);
         let name = raw_object(hour, collector, self.number);
-        all.push(Upload { name, bytes });
-        all
+        (schema, Upload { name, bytes })
     }
 }
 

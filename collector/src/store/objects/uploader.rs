@@ -1,9 +1,11 @@
-//! The thread that puts segments, one after the other, until each is durable.
+//! The thread that puts segments, one after the other, until each is durable. The schema of a segment is put by several
+//! threads at the same time: of thousands of sessions that begin, each has an object of its own.
 
 use std::any::Any;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
@@ -12,8 +14,8 @@ use tokio::sync::watch;
 use super::credits::Credits;
 use super::lane::Lane;
 use super::object_store::ObjectStore;
-use super::open_segment::{OpenSegment, Owner, SchemaPiece};
-use super::putting::{Putting, Then};
+use super::open_segment::{OpenSegment, Owner, SchemaPiece, Upload};
+use super::putting::{PutObject, Putting, Then, Worth};
 use crate::clock::{Ticking, now_ns};
 use crate::figures::Figures;
 use crate::mutex::lock;
@@ -23,6 +25,8 @@ use crate::store::hours::hour_of;
 
 /// How long the thread sleeps at most.
 const IDLE: Duration = Duration::from_secs(60);
+/// Objects that are put at the same time at most. What they take is held in any case.
+pub(in crate::store) const PUTS_AT_ONCE: usize = 8;
 
 /// What connections and the thread share.
 #[derive(Debug)]
@@ -146,7 +150,7 @@ impl Uploads {
     /// Ends the thread.
     pub(in crate::store) fn end(&self) {
         lock(&self.lane).end();
-        self.wake.notify_one();
+        self.wake.notify_all();
     }
 
     /// Puts segments until [`Uploads::end`]. If that panics, nothing is acknowledged any more, and all are told.
@@ -163,19 +167,38 @@ impl Uploads {
     }
 
     fn put_all(&self) {
-        while let Some(mut putting) = self.next() {
-            loop {
-                match self.put(&mut putting) {
-                    Then::Next => {}
-                    Then::Durable => break,
-                    Then::Again(after) => {
-                        let lane = lock(&self.lane);
-                        if lane.has_ended() {
-                            return;
-                        }
-                        drop(self.wake.wait_timeout(lane, after));
-                    }
+        while let Some(putting) = self.next() {
+            let helpers = putting.at_once().min(PUTS_AT_ONCE) - 1;
+            let putting = Mutex::new(putting);
+            thread::scope(|scope| {
+                let start = |_| {
+                    let named = thread::Builder::new().name("uploader".to_owned());
+                    // Without it the others do what it would do.
+                    named.spawn_scoped(scope, || self.put_some(&putting)).ok()
+                };
+                let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
+                self.put_some(&putting);
+                let mut ended = helpers.into_iter().map(thread::ScopedJoinHandle::join);
+                if let Some(panic) = ended.find_map(Result::err) {
+                    resume_unwind(panic);
                 }
+            });
+        }
+    }
+
+    /// Puts objects of a segment while there are some that may be put, and until [`Uploads::end`].
+    fn put_some(&self, putting: &Mutex<Putting>) {
+        loop {
+            let begun = lock(putting).begin();
+            let Some(mut object) = begun else {
+                return;
+            };
+            while let Then::Again(after) = self.put(putting, &mut object) {
+                let lane = lock(&self.lane);
+                if lane.has_ended() {
+                    return;
+                }
+                drop(self.wake.wait_timeout(lane, after));
             }
         }
     }
@@ -217,25 +240,24 @@ impl Uploads {
     }
 
     /// Puts an object once.
-    fn put(&self, putting: &mut Putting) -> Then {
-        let Some(object) = putting.object() else {
-            return Then::Durable;
-        };
+    fn put(&self, putting: &Mutex<Putting>, object: &mut PutObject) -> Then {
         let begun = Instant::now();
-        let put = self.objects.put(&object.name, &object.bytes);
+        let Upload { name, bytes } = &object.upload;
+        let put = self.objects.put(name, bytes);
         Figures::add(&self.context.figures.syncs_total, 1);
         Figures::add_time(&self.context.figures.sync_microseconds_total, begun);
-        self.take_answer(putting, &put)
+        self.take_answer(&mut lock(putting), object, &put)
     }
 
     /// Takes the answer to a put.
     pub(in crate::store) fn take_answer(
         &self,
         putting: &mut Putting,
+        object: &mut PutObject,
         put: &io::Result<()>,
     ) -> Then {
-        self.tell(putting, put);
-        let then = putting.take(put);
+        let (then, worth) = putting.take(object, put);
+        self.tell(&object.upload.name, put, worth);
         if then == Then::Durable {
             Figures::add(&self.context.figures.segments_total, 1);
             // First the memory: who hears of the ACK may send more.
@@ -247,12 +269,11 @@ impl Uploads {
         then
     }
 
-    /// Tells the operator of the first failure to put an object, and of its end.
-    fn tell(&self, putting: &Putting, put: &io::Result<()>) {
-        let name = putting.object().map_or("", |object| &object.name);
-        let notice = match (put, putting.has_failed()) {
-            (Ok(()), true) => Notice::info(format!("{name}: it was put now")),
-            (Err(error), false) => Notice::error(format!(
+    /// Tells the operator of the first failure to put objects, and of its end.
+    fn tell(&self, name: &str, put: &io::Result<()>, worth: Worth) {
+        let notice = match (put, worth) {
+            (Ok(()), Worth::IsPut) => Notice::info(format!("{name}: it was put now")),
+            (Err(error), Worth::Fails) => Notice::error(format!(
                 "{name}: put: {error}; streamers wait, nothing is refused"
             )),
             _ => return,
