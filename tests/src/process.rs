@@ -275,6 +275,21 @@ fn heed_signals() {
     });
 }
 
+/// The time of a processor that a process took so far, in steps of 10 ms.
+///
+/// # Panics
+/// When it is gone.
+#[must_use]
+pub fn processor_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
+    let after_name = stat.rsplit(')').next().expect("the rest of a line");
+    let times = after_name.split_whitespace().skip(11).take(2);
+    let hundredths: u64 = times
+        .map(|time| time.parse::<u64>().expect("a number"))
+        .sum();
+    Duration::from_millis(hundredths * 10)
+}
+
 /// A mask of signals in the text of `/proc/PID/status`.
 fn mask_of(status: &str, name: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix(name));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Instant;
 
 use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
@@ -13,6 +14,7 @@ use ringmark_format::{PageNumber, RingId, Uuid, align8, attribute};
 use ringmark_reader::stream::Credentials;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, UnixStream};
+use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -26,6 +28,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 /// A connection to a collector.
 pub struct ScriptedStreamer {
     stream: Box<dyn Bytes>,
+    /// What came and is not a whole message.
+    inbox: Vec<u8>,
     /// Bytes of blocks sent.
     pub sent: u64,
     /// Pages that are durable.
@@ -114,6 +118,7 @@ impl ScriptedStreamer {
     fn over(stream: Box<dyn Bytes>) -> Self {
         Self {
             stream,
+            inbox: Vec::new(),
             sent: 0,
             durable: 0,
             credit: 0,
@@ -188,12 +193,52 @@ impl ScriptedStreamer {
     /// # Errors
     /// The connection is gone.
     pub async fn hear(&mut self) -> io::Result<(BlockHeader, Vec<u8>)> {
-        let mut header = [0; BlockHeader::BYTES];
-        self.stream.read_exact(&mut header).await?;
-        let (header, _) = BlockHeader::read_from_prefix(&header).expect("64 bytes");
-        let mut content = vec![0; align8(header.stored_bytes as usize)];
-        self.stream.read_exact(&mut content).await?;
-        content.truncate(header.stored_bytes as usize);
+        loop {
+            if let Some(message) = self.next_message() {
+                return self.heed(message).await;
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Hears one thing, if it is said by then; returns whether it was.
+    ///
+    /// # Errors
+    /// As [`ScriptedStreamer::hear`].
+    pub async fn hear_by(&mut self, end: Instant) -> io::Result<bool> {
+        loop {
+            if let Some(message) = self.next_message() {
+                return self.heed(message).await.map(|_| true);
+            }
+            match timeout_at(end.into(), self.read()).await {
+                Ok(read) => read?,
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Reads more. One that is given up has read nothing.
+    async fn read(&mut self) -> io::Result<()> {
+        match self.stream.read_buf(&mut self.inbox).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The message at the front of what came, if all of it is there.
+    fn next_message(&mut self) -> Option<(BlockHeader, Vec<u8>)> {
+        let (header, rest) = BlockHeader::read_from_prefix(&self.inbox).ok()?;
+        let bytes = header.stored_bytes as usize;
+        let content = rest.get(..align8(bytes))?[..bytes].to_vec();
+        self.inbox.drain(..header.whole_bytes());
+        Some((header, content))
+    }
+
+    /// Answers PING, and takes ACK.
+    async fn heed(
+        &mut self,
+        (header, content): (BlockHeader, Vec<u8>),
+    ) -> io::Result<(BlockHeader, Vec<u8>)> {
         if header.kind == stream::kind::ACK {
             let (ack, _) = Ack::read_from_prefix(&content).expect("a whole ACK");
             (self.durable, self.credit) = (ack.durable, ack.credit);

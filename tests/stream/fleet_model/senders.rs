@@ -12,6 +12,7 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::stream::{self, Ack, Ping, Pong, Welcome};
 use ringmark_tests::collecting::{served_figure, wait_for_listener};
 use ringmark_tests::fixture::Fixture;
+use ringmark_tests::process::processor_time;
 use ringmark_tests::scripted_streamer::{block, hello, page_of, session};
 use ringmark_tests::{Running, binary, preload_shim, wait_until};
 use tokio::net::UnixStream;
@@ -295,27 +296,17 @@ struct Counts {
     puts: u64,
     pages: u64,
     put_time: u64,
-    /// Time of processors, in hundredths of a second.
-    ticks: u64,
+    /// Time of processors.
+    busy: Duration,
 }
 
 impl Collector {
-    fn ticks(&self) -> u64 {
-        let path = format!("/proc/{}/stat", self.running.id());
-        let stat = fs::read_to_string(path).expect("it runs");
-        let after_name = stat.rsplit(')').next().expect("the rest of a line");
-        let times = after_name.split_whitespace().skip(11).take(2);
-        times
-            .map(|time| time.parse::<u64>().expect("a number"))
-            .sum()
-    }
-
     fn counts(&self) -> Counts {
         Counts {
             puts: self.figure("segments_total"),
             pages: self.figure("pages_total"),
             put_time: self.figure("sync_microseconds_total"),
-            ticks: self.ticks(),
+            busy: processor_time(self.running.id()),
         }
     }
 }
@@ -338,7 +329,8 @@ impl Collector {
         figures.steady.pages = after.pages - before.pages;
         let put = (after.put_time - before.put_time) / figures.steady.puts.max(1);
         let bytes = (figures.steady.pages * of.block()) as f64;
-        let takes = bytes * 100.0 / (after.ticks - before.ticks).max(1) as f64;
+        let busy = (after.busy - before.busy).max(Duration::from_millis(10));
+        let takes = bytes / busy.as_secs_f64();
         (Duration::from_micros(put), takes)
     }
 
