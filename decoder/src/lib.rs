@@ -51,7 +51,7 @@ pub use blocks::damage::{Damage, Fault, PageId, looks_like};
 pub use blocks::page::{Page, Summary};
 pub use cut::{Piece, PieceFigures};
 pub use events::call_took::CallTook;
-pub use events::event::{Event, Lost, NearStart, Output};
+pub use events::event::{Event, Lost, NearStart, Output, Start};
 pub use events::filter::Filter;
 pub use events::filter_error::FilterError;
 pub use events::follow::Follower;

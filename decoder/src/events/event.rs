@@ -176,14 +176,19 @@ impl<'a> Event<'a> {
         self.ty.shape
     }
 
-    /// Duration of a finished span or of a call that was recorded as a whole, in ns. `None` for
-    /// any other event.
+    /// Duration of a finished span or of a call that was recorded as a whole, in ticks. `None` for any other event.
+    #[inline]
+    fn duration_ticks(&self) -> Option<u64> {
+        match self.ty.function {
+            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks,
+            None => duration_ticks(self.ty, &self.payload),
+        }
+    }
+
+    /// The same in ns.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
-        let ticks = match self.ty.function {
-            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks?,
-            None => duration_ticks(self.ty, &self.payload)?,
-        };
+        let ticks = self.duration_ticks()?;
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
         Some(self.t_ns.saturating_sub(start))
     }
@@ -193,24 +198,22 @@ impl<'a> Event<'a> {
     #[inline]
     #[must_use]
     pub fn start_tick(&self) -> u64 {
-        let ticks = match self.ty.function {
-            Some(meaning) => FunctionWords::read(meaning, &self.payload).duration_ticks,
-            None => duration_ticks(self.ty, &self.payload),
-        };
+        let ticks = self.duration_ticks();
         self.tick.saturating_sub(ticks.unwrap_or(0))
     }
 
-    /// Tick and time at which a finished span or whole call began, as [`Self::start_tick`] and
-    /// [`Self::start_ns`]; those of the event itself for any other. `near`: the same one for event after
-    /// event.
+    /// [`Self::start_tick`], [`Self::start_ns`] and [`Self::duration_ns`]. `near`: the same one for event after event.
     #[inline]
     #[must_use]
-    pub fn start(&self, near: &mut NearStart) -> (u64, u64) {
-        let tick = self.start_tick();
-        if tick == self.tick {
-            return (tick, self.t_ns);
-        }
-        (tick, self.t_ns.min(near.t_ns(self.session, tick)))
+    pub fn start(&self, near: &mut NearStart) -> Start {
+        let ticks = self.duration_ticks();
+        let tick = self.tick.saturating_sub(ticks.unwrap_or(0));
+        let t_ns = match tick == self.tick {
+            true => self.t_ns,
+            false => self.t_ns.min(near.t_ns(self.session, tick)),
+        };
+        let dur_ns = ticks.map(|_| self.t_ns - t_ns);
+        Start { tick, t_ns, dur_ns }
     }
 
     /// Time at which a finished span or whole call began, in ns since the session's start; the time
@@ -227,6 +230,17 @@ impl<'a> Event<'a> {
         let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
         shown.map(move |(_, field)| (field, field.value(payload)))
     }
+}
+
+/// When a finished span or whole call began; any other event begins where it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// The tick.
+    pub tick: u64,
+    /// Time since the session's start, in ns.
+    pub t_ns: u64,
+    /// How long the finished span or whole call took, in ns; `None`: it is any other event.
+    pub dur_ns: Option<u64>,
 }
 
 /// What the time of a beginning is found with, if those before it were near: a part of a session's

@@ -2,7 +2,7 @@
 
 use ringmark_format::schema::Level;
 
-use crate::events::event::Event;
+use crate::events::event::{Event, Start};
 use crate::events::span::Span;
 use crate::sums::calls::{Call, Ended};
 use crate::trace_file::field::Field;
@@ -48,16 +48,15 @@ pub(super) enum Args<'r, 'd> {
 
 impl<'r, 'd> Row<'r, 'd> {
     /// That of an event, or of a native span, which one record describes.
-    pub(super) fn of_event(event: &'r Event<'d>, start: (u64, u64)) -> Self {
-        let dur_ns = event.duration_ns();
+    pub(super) fn of_event(event: &'r Event<'d>, start: Start) -> Self {
         let clock = &event.session.clock;
         Self {
             kind: event.ty.kind(),
             record: event,
             name: event.name(),
             target: event.target(),
-            start_ns: wall(event, clock.wall_of(start.0, start.1)),
-            dur_ns,
+            start_ns: wall(event, clock.wall_of(start.tick, start.t_ns)),
+            dur_ns: start.dur_ns,
             is_truncated: false,
             depth: None,
             lost_before: 0,

@@ -235,9 +235,9 @@ impl<'a> Item<'a> {
 /// Tick and wall time at which a span began that ends with this event, if it took at least `min_ns`.
 #[inline]
 fn start(event: &Event<'_>, min_ns: u64, near: &mut NearStart) -> Option<(u64, u64)> {
-    let (tick, start_ns) = event.start(near);
-    let is_long = event.t_ns - start_ns >= min_ns;
-    is_long.then(|| (tick, event.session.clock.wall_ns(start_ns)))
+    let start = event.start(near);
+    let is_long = event.t_ns - start.t_ns >= min_ns;
+    is_long.then(|| (start.tick, event.session.clock.wall_ns(start.t_ns)))
 }
 
 /// A call on another stack that ends, if it took at least `min_ns`.
