@@ -4,8 +4,6 @@
 //! power of two, so a bucket's middle is at most 0.4 % from each duration in it. Sums of parts
 //! [merge](Durations::merge): the histogram of the whole is that of all parts.
 
-use std::borrow::Cow;
-
 /// Durations that are kept as they are before the histogram begins.
 const EXACT_MAX: usize = 256;
 /// Durations that wait for the histogram. Its buckets are far apart in memory: those of one duration after the other are
@@ -14,8 +12,13 @@ const WAITING_MAX: usize = 64;
 /// Buckets of a power of two, as a power of two.
 const BUCKET_BITS: u32 = 7;
 pub(super) const BUCKETS: usize = 1 << BUCKET_BITS;
+/// Powers of two that have buckets. Number 0 holds what is below 2^7, each exactly.
+const POWERS: usize = 65 - BUCKET_BITS as usize;
 /// Buckets that are one in [`Durations::buckets`].
 const BUCKETS_SHOWN_AS_ONE: usize = 4;
+
+/// How many durations are in each bucket of a power of two.
+type Counts = [u64; BUCKETS];
 
 /// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +41,8 @@ pub struct Durations {
     /// All of them, until there are too many; always all if `keeps_all`. Then those that `powers` does not count yet.
     pub(super) exact: Vec<u64>,
     pub(super) keeps_all: bool,
-    /// Counts by power of two, then bucket. Number 0 holds what is below 2^7, each exactly.
-    pub(super) powers: Vec<Option<Box<[u64; BUCKETS]>>>,
+    /// By power of two; empty: there is no histogram.
+    pub(super) powers: Vec<Option<Box<Counts>>>,
 }
 
 impl Durations {
@@ -78,27 +81,30 @@ impl Durations {
 
     /// Adds all of another sum, as if each of its durations were added.
     pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
-        }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
-        self.max = self.max.max(other.max);
-        self.count += other.count;
-        self.sum += other.sum;
+        self.merge_totals(other.count, other.sum, (other.min, other.max));
         other.exact.iter().for_each(|ns| self.keep(*ns));
         if !other.powers.is_empty() {
             self.begin_powers();
         }
-        for (mine, theirs) in self.powers.iter_mut().zip(&other.powers) {
+        for (power, theirs) in other.powers.iter().enumerate() {
             let Some(theirs) = theirs else { continue };
-            let mine = mine.get_or_insert_with(|| Box::new([0; BUCKETS]));
-            let counts = mine.iter_mut().zip(theirs.iter());
+            let counts = self.counts_of(power).iter_mut().zip(theirs.iter());
             counts.for_each(|(mine, theirs)| *mine += theirs);
         }
+    }
+
+    /// Counts durations that are not kept yet: their number, their sum, the shortest and the longest.
+    fn merge_totals(&mut self, count: u64, sum: u128, (min, max): (u64, u64)) {
+        if count == 0 {
+            return;
+        }
+        self.min = match self.count {
+            0 => min,
+            _ => self.min.min(min),
+        };
+        self.max = self.max.max(max);
+        self.count += count;
+        self.sum += sum;
     }
 
     fn keep(&mut self, ns: u64) {
@@ -115,7 +121,7 @@ impl Durations {
     /// From here on there is a histogram. It counts all that waited.
     pub(super) fn begin_powers(&mut self) {
         if self.powers.is_empty() {
-            self.powers = vec![None; 65 - BUCKET_BITS as usize];
+            self.powers = vec![None; POWERS];
         }
         let mut waiting = std::mem::take(&mut self.exact);
         waiting.iter().for_each(|ns| self.put(*ns));
@@ -124,24 +130,20 @@ impl Durations {
         self.exact = waiting;
     }
 
-    /// The same, with nothing that waits for the histogram.
-    pub(super) fn settled(&self) -> Cow<'_, Self> {
-        if self.powers.is_empty() || self.exact.is_empty() {
-            return Cow::Borrowed(self);
-        }
-        let mut settled = self.clone();
-        settled.begin_powers();
-        Cow::Owned(settled)
+    fn put(&mut self, ns: u64) {
+        let (power, bucket) = bucket_of(ns);
+        self.counts_of(power)[bucket] += 1;
     }
 
-    fn put(&mut self, ns: u64) {
-        let power = u64::BITS.saturating_sub(ns.leading_zeros() + BUCKET_BITS);
-        let bucket = match power {
-            0 => ns,
-            power => (ns >> (power - 1)) & (BUCKETS as u64 - 1),
-        };
-        let counts = self.powers[power as usize].get_or_insert_with(|| Box::new([0; BUCKETS]));
-        counts[bucket as usize] += 1;
+    /// The counts of a power of two; there is a histogram.
+    fn counts_of(&mut self, power: usize) -> &mut Counts {
+        self.powers[power].get_or_insert_with(|| Box::new([0; BUCKETS]))
+    }
+
+    /// The powers of two that have counts.
+    pub(super) fn powers_counted(&self) -> impl Iterator<Item = (usize, &Counts)> {
+        let powers = self.powers.iter().enumerate();
+        powers.filter_map(|(power, counts)| Some((power, &**counts.as_ref()?)))
     }
 
     /// How many there are.
@@ -186,45 +188,48 @@ impl Durations {
     /// [`Self::percentile_ns`] of each.
     #[must_use]
     pub fn percentiles_ns<const N: usize>(&self, percents: [u32; N]) -> [u64; N] {
-        let settled = self.settled();
-        let mut sorted = settled.exact.clone();
-        sorted.sort_unstable();
-        percents.map(|percent| settled.percentile_of(&sorted, percent))
-    }
-
-    fn percentile_of(&self, sorted: &[u64], percent: u32) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
-        self.ranked(sorted, u64::try_from(rank).unwrap_or(u64::MAX))
+        let sorted = self.sorted();
+        percents.map(|percent| {
+            let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
+            self.ranked(&sorted, u64::try_from(rank).unwrap_or(u64::MAX))
+        })
     }
 
     /// The duration in ns that this part of them do not exceed, from 0 to 1, as [`Self::percentile_ns`] has it.
     #[must_use]
     pub fn quantile_ns(&self, part: f64) -> u64 {
-        let settled = self.settled();
-        let mut sorted = settled.exact.clone();
-        sorted.sort_unstable();
-        settled.ranked(&sorted, (self.count as f64 * part).ceil() as u64)
+        self.ranked(&self.sorted(), (self.count as f64 * part).ceil() as u64)
     }
 
+    fn sorted(&self) -> Vec<u64> {
+        let mut sorted = self.exact.clone();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// The duration of a rank. `sorted`: those that no bucket counts.
     fn ranked(&self, sorted: &[u64], rank: u64) -> u64 {
         let rank = rank.max(1);
         if self.powers.is_empty() {
             let place = rank.min(self.count).saturating_sub(1) as usize;
             return sorted.get(place).copied().unwrap_or(0);
         }
-        self.of_rank(rank).clamp(self.min, self.max)
+        self.of_rank(sorted, rank).clamp(self.min, self.max)
     }
 
     /// The middle of the bucket that holds this rank.
-    fn of_rank(&self, mut rank: u64) -> u64 {
+    fn of_rank(&self, mut waiting: &[u64], mut rank: u64) -> u64 {
         for (power, counts) in self.powers.iter().enumerate() {
-            for (bucket, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
-                if rank <= *count {
-                    let (low, width) = place(power, bucket);
-                    return low + (width - 1) / 2;
-                }
-                rank -= count;
+            let of_power = waiting.partition_point(|ns| bucket_of(*ns).0 <= power);
+            let (here, later) = waiting.split_at(of_power);
+            let counted = counts.as_ref().map_or(0, |counts| counts.iter().sum());
+            let all = counted + here.len() as u64;
+            if rank <= all {
+                let mut counts = counts.as_deref().copied().unwrap_or([0; BUCKETS]);
+                here.iter().for_each(|ns| counts[bucket_of(*ns).1] += 1);
+                return middle(power, &counts, rank);
             }
+            (waiting, rank) = (later, rank - all);
         }
         self.max
     }
@@ -245,8 +250,7 @@ impl Durations {
         let mut whole = self.clone();
         whole.begin_powers();
         let mut found = Vec::new();
-        for (power, counts) in whole.powers.iter().enumerate() {
-            let Some(counts) = counts else { continue };
+        for (power, counts) in whole.powers_counted() {
             let together = if power == 0 { 1 } else { BUCKETS_SHOWN_AS_ONE };
             for (number, counts) in counts.chunks(together).enumerate() {
                 let count = counts.iter().sum();
@@ -261,6 +265,27 @@ impl Durations {
         }
         found
     }
+}
+
+/// The power of two of a duration, and the bucket that counts it.
+fn bucket_of(ns: u64) -> (usize, usize) {
+    let power = u64::BITS.saturating_sub(ns.leading_zeros() + BUCKET_BITS);
+    let bucket = match power {
+        0 => ns,
+        power => (ns >> (power - 1)) & (BUCKETS as u64 - 1),
+    };
+    (power as usize, bucket as usize)
+}
+
+/// The middle of the bucket of a power of two that holds this rank; there is one.
+fn middle(power: usize, counts: &Counts, mut rank: u64) -> u64 {
+    let mut bucket = 0;
+    while bucket + 1 < BUCKETS && rank > counts[bucket] {
+        rank -= counts[bucket];
+        bucket += 1;
+    }
+    let (low, width) = place(power, bucket);
+    low + (width - 1) / 2
 }
 
 /// The shortest duration of a bucket, and how many ns it spans.

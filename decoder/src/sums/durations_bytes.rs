@@ -9,11 +9,14 @@ impl Durations {
         let (high, low) = ((self.sum >> 64) as u64, self.sum as u64);
         let numbers = [self.count, high, low, self.min, self.max];
         numbers.into_iter().for_each(&mut word);
-        let settled = self.settled();
+        let mut settled = self.clone();
+        if !settled.powers.is_empty() {
+            settled.begin_powers();
+        }
         word(settled.exact.len() as u64);
         settled.exact.iter().for_each(|ns| word(*ns));
-        for (power, counts) in settled.powers.iter().enumerate() {
-            for (bucket, count) in counts.iter().flat_map(|counts| counts.iter().enumerate()) {
+        for (power, counts) in settled.powers_counted() {
+            for (bucket, count) in counts.iter().enumerate() {
                 if *count > 0 {
                     word((power * BUCKETS + bucket) as u64);
                     word(*count);
