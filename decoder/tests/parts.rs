@@ -4,14 +4,15 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 
 use common::SESSION;
 use common::random_trace::counters_at;
 use common::random_trace::{RandomTrace, Step};
 use proptest::prelude::*;
 use ringmark_decoder::{
-    Chosen, Column, CoveredSession, CsvWriter, Dump, DumpBuilder, Group, Groups, Part, PartEnd,
-    Row, Settled,
+    Chosen, Column, CoveredSession, CsvWriter, Damage, Dump, DumpBuilder, Fault, Group, Groups,
+    Part, PartEnd, Row, Settled,
 };
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
@@ -169,6 +170,71 @@ fn first_parts(parts: &[Vec<u8>], count: usize) -> (Vec<String>, u64, Vec<Covere
     }
     rows.sort();
     (rows, lost, covered)
+}
+
+/// Rows of a trace in a file of its own after many others, sorted, and what could not be read again. `is_named`: its path
+/// leads to another file by then.
+fn in_a_file(trace: &[u8], is_named: bool) -> (Vec<String>, Vec<Damage>) {
+    let front = pieces(trace).front;
+    let mut builder = DumpBuilder::new().bare();
+    let path =
+        std::env::temp_dir().join(format!("ringmark-parts-{}-{is_named}", std::process::id()));
+    let mut read = |bytes: &[u8], is_named: bool| {
+        std::fs::write(&path, bytes).expect("a file");
+        let file = File::open(&path).expect("a file");
+        let remove = || std::fs::remove_file(&path).expect("a file");
+        (!is_named).then(remove);
+        builder.read_file(&path, file).expect("a trace");
+        is_named.then(remove);
+    };
+    (0..300).for_each(|_| read(&front, false));
+    read(trace, is_named);
+    let part = Part::new(
+        builder.finish(),
+        Vec::new(),
+        Settled {
+            is_all: true,
+            silent_ns: 0,
+        },
+    );
+    let mut rows = Vec::new();
+    let done = part.each_row(
+        |row| {
+            rows.push(line(row));
+            Ok::<(), ()>(())
+        },
+        |_| (),
+    );
+    let (end, _) = done.expect("rows");
+    // The last rows are of what did not end.
+    rows.truncate(rows.len() - end.unended as usize);
+    rows.sort();
+    (rows, end.gone)
+}
+
+#[test]
+fn what_cannot_be_read_again_is_told_and_files_without_a_name_can_be() {
+    let steps: Vec<Step> = (0..400)
+        .map(|n| (n as u8 % 3, 10, n as u8 % 14, n as u8 % 7))
+        .collect();
+    let trace = RandomTrace::new(Mode::Overwrite, 3, 0).finish(&steps, true);
+    let (rows, gone) = in_a_file(&trace, false);
+    assert_eq!(
+        (rows, gone),
+        (whole(std::slice::from_ref(&trace)).0, Vec::new())
+    );
+    let (rows, gone) = in_a_file(&trace, true);
+    assert_eq!(rows, [""; 0]);
+    assert!(
+        matches!(
+            &gone[..],
+            [Damage {
+                fault: Fault::Gone(_),
+                ..
+            }]
+        ),
+        "{gone:?}"
+    );
 }
 
 /// The rows that end in an input and in no part before, and how many events are lost before them.

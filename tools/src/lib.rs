@@ -29,6 +29,7 @@ pub use commands::compact::CompactOptions;
 pub use extension::{Extension, Question, store_url};
 pub use output::answer::{Answer, Cell};
 use output::report;
+pub use recording::descriptors::take_all as take_all_descriptors;
 
 /// Runs the command line of this process. Without an extension, what needs one is handed over to
 /// `ringmark-fleet` or `ringmark-query`.

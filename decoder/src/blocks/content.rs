@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ use ringmark_format::codec::decode;
 use crate::blocks::block_reader::Block;
 
 /// Files that are kept open at most; the others are opened for each page. A store may have more files
-/// than a process may have descriptors.
+/// than a process may have descriptors. What has no name in a directory is kept open always.
 const OPEN_MAX: usize = 256;
 /// Bytes of unpacked containers that are kept for their next page.
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
@@ -132,7 +132,7 @@ impl Unpacked {
 pub(crate) struct PageFile {
     number: usize,
     path: PathBuf,
-    /// `None`: it is opened when it is read.
+    /// `None`: it is opened by its path when it is read.
     file: Option<File>,
     unpacked: Arc<Unpacked>,
     /// Why pages that were in it could not be read again.
@@ -146,7 +146,7 @@ impl PageFile {
         Self {
             number,
             path: path.to_owned(),
-            file: (number < OPEN_MAX).then_some(file),
+            file: (number < OPEN_MAX || is_nameless(&file)).then_some(file),
             unpacked,
             gone: Mutex::default(),
         }
@@ -196,6 +196,11 @@ impl PageFile {
         let why = gone.clone()?;
         Some((self.path.display().to_string(), why))
     }
+}
+
+/// Whether no path leads to a file, as to a segment that was fetched from a bucket.
+fn is_nameless(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.nlink() == 0)
 }
 
 fn changed() -> io::Error {

@@ -6,6 +6,7 @@ use super::advance::advance;
 use super::carried::{self, open_records};
 use super::together::{Waiting, take_later};
 use super::{CoveredSession, Settled};
+use crate::blocks::damage::Damage;
 use crate::events::event::{Event, Lost};
 use crate::events::payload::Payload;
 use crate::rows::each::{Chosen, LostSince, RowsEnd};
@@ -48,12 +49,15 @@ pub struct Part {
 /// What a walk over the rows of a part says at its end.
 ///
 /// It does not count what is open in sessions that go on: a later part will have it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartEnd {
     /// Rows that were given.
     pub rows: u64,
     /// Those of them that will not end: their session is over.
     pub unended: u64,
+    /// Inputs whose pages could not be read again. If there are any, rows are missing, and the next part would lack
+    /// what was open: read this part again.
+    pub gone: Vec<Damage>,
 }
 
 /// Events that are not there.
@@ -161,7 +165,7 @@ impl Part {
         let end = dump.rows_and_losses(all, &mut lost, &mut to, lose)?;
         let mut end = PartEnd {
             rows: end.rows,
-            unended: 0,
+            ..PartEnd::default()
         };
         keep_lost(lost, &mut covered, &places);
         let waiting = waiting.iter().zip(&dump.sessions).zip(&places);
@@ -178,6 +182,7 @@ impl Part {
             }
         }
         end.rows += end.unended;
+        end.gone = dump.gone();
         Ok((end, covered))
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::bail;
 use ringmark_decoder::store::{ListedObject, ObjectSource};
-use ringmark_decoder::{CoveredSession, Part, Settled};
+use ringmark_decoder::{CoveredSession, Part, PartEnd, Settled};
 use ringmark_format::Uuid;
 
 use super::added_file::AddedFile;
@@ -145,6 +146,7 @@ impl Compactor<'_> {
         let mut losses = Losses::default();
         let rows = part.each_row(|row| files.push(row), |loss| losses.push(loss));
         let (end, covered) = rows?;
+        check_whole(&end)?;
         let now = now_ns();
         let sessions = known(covered, &over, &forgotten, now);
         let new = covered_segments(&met, &sessions);
@@ -190,6 +192,14 @@ impl Compactor<'_> {
             let _ = self.tables.delete(&name);
         }
     }
+}
+
+/// Fails where rows are missing, because segments could not be read again.
+fn check_whole(end: &PartEnd) -> anyhow::Result<()> {
+    if let Some(gone) = end.gone.first() {
+        bail!("{gone}; nothing of this batch is in the tables: run compact again");
+    }
+    Ok(())
 }
 
 fn listed(names: &[String], segments: &BTreeMap<String, u64>) -> Vec<ListedObject> {

@@ -4,9 +4,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::output::units::counted;
 
-/// Raises the limit to what the system allows: sessions and connections hold several files each. Not
-/// for commands that start a program, which would inherit the limit.
-pub(crate) fn take_all() {
+/// Raises the limit of open files to what the system allows: sessions, connections and segments of a bucket hold some
+/// each. Not for commands that start a program, which would inherit the limit.
+pub fn take_all() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     // On failure the limit stays as it is.
