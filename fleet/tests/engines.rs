@@ -7,6 +7,8 @@ mod common_store;
 #[allow(dead_code)]
 #[path = "common/moto.rs"]
 mod moto;
+#[path = "common/spark.rs"]
+mod spark;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +21,7 @@ use arrow_array::types::Int64Type;
 use common_store::{Sent, Store, said};
 use moto::{Moto, left_out, settings};
 use ringmark_format::Uuid;
+use spark::Spark;
 
 const FLEET: &str = env!("CARGO_BIN_EXE_ringmark-fleet");
 const SEED: &str = "21";
@@ -51,17 +54,6 @@ for path in sys.stdin.read().split():
 const PANEL: &str = "\
 import chdb, sys
 print(chdb.connect().query(sys.argv[1], 'TabSeparated'), end='')
-";
-
-/// Prints where Spark is.
-const SPARK: &str = "import os, pyspark; print(os.path.dirname(pyspark.__file__))";
-
-/// Spark begins when both executors are there, so that both get something to do.
-const TOGETHER: &str = "\
-spark.cores.max 2
-spark.scheduler.minRegisteredResourcesRatio 1.0
-spark.scheduler.maxRegisteredResourcesWaitingTime 300s
-spark.ui.enabled false
 ";
 
 /// What an engine says of a name: calls, sum, minimum, maximum, and p99 by the nearest rank.
@@ -149,8 +141,6 @@ impl Stage {
         let bin = self.root.join("bin");
         command.current_dir(&self.root).env("HOME", &self.root);
         command.env("PATH", format!("{}:{path}", bin.display()));
-        command.env("SPARK_HOME", self.root.join("spark"));
-        command.env("SPARK_CONF_DIR", self.root.join("spark/conf"));
         command
     }
 
@@ -169,42 +159,21 @@ impl Stage {
         let _ = self.printed(python.args(packages));
     }
 
-    /// Has Spark in a directory that it can write to.
-    fn link_spark(&self) {
-        let home = self.root.join("spark");
-        fs::create_dir(&home).expect("a directory");
-        let spark = self.printed(self.command("python3").args(["-c", SPARK]));
-        for entry in fs::read_dir(spark.trim()).expect("Spark") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name");
-            if name != "work" && name != "conf" {
-                symlink(&path, home.join(name)).expect("a link");
-            }
-        }
-        fs::create_dir(home.join("conf")).expect("a directory");
-        fs::write(home.join("conf/spark-defaults.conf"), TOGETHER).expect("a file");
-    }
-
-    /// How many executors of Spark have done something.
-    fn executors(&self) -> usize {
-        let entries = |path: &Path| -> Vec<PathBuf> {
-            let entries = fs::read_dir(path).expect("a directory");
-            entries.map(|entry| entry.expect("one").path()).collect()
-        };
-        let apps = entries(&self.root.join("spark/work"));
-        let executors = apps.iter().flat_map(|app| entries(app));
-        let logs = executors.filter_map(|path| fs::read_to_string(path.join("stderr")).ok());
-        logs.filter(|log| log.contains("Finished task")).count()
-    }
-
     /// The answers of a program of the guide.
     fn answers(&self, program: &str, settings: &[(&'static str, String)]) -> Answers {
+        let settings = settings.iter().cloned();
+        self.answers_by(program, |python| drop(python.envs(settings)))
+    }
+
+    /// The same, with what a program needs.
+    fn answers_by(&self, program: &str, set: impl FnOnce(&mut Command)) -> Answers {
         let text = fs::read_to_string(Path::new("tests/engines").join(program)).expect(program);
         let text = text.replace("/srv/traces", &self.store.display().to_string());
         fs::write(self.root.join(program), text).expect("a file");
         let mut python = self.command("python3");
+        set(&mut python);
         let begun = std::time::Instant::now();
-        let rows = self.printed(python.arg(program).envs(settings.iter().cloned()));
+        let rows = self.printed(python.arg(program));
         println!("{program}: {:.1} s", begun.elapsed().as_secs_f64());
         let answer = |row: &str| {
             let cells: Vec<_> = row.split('\t').collect();
@@ -323,16 +292,12 @@ fn duckdb_gives_equal_answers_from_s3() {
 
 #[test]
 fn spark_with_two_executors_gives_equal_answers() {
-    let java = Command::new("java").arg("-version").output();
-    if !java.is_ok_and(|done| done.status.success()) {
-        return left_out("java");
-    }
-    if !has("pyspark") {
-        return;
-    }
     let store = store("engines-spark");
     let stage = Stage::new(&store);
-    stage.link_spark();
-    assert_eq!(stage.answers("spark_files.py", &[]), expected(&store));
-    assert_eq!(stage.executors(), 2);
+    let Some(spark) = Spark::at(stage.root.join("spark")) else {
+        return;
+    };
+    let answers = stage.answers_by("spark_files.py", |python| spark.found_by(python));
+    assert_eq!(answers, expected(&store));
+    assert_eq!(spark.executors(), 2);
 }

@@ -24,8 +24,12 @@ mod proxy;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../tests/src/random.rs"]
 mod random;
+#[path = "common/s3s.rs"]
+mod s3s;
 #[path = "s3/scene.rs"]
 mod scene;
+#[path = "common/spark.rs"]
+mod spark;
 #[path = "s3/three_collectors.rs"]
 mod three_collectors;
 

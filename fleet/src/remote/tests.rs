@@ -1,4 +1,4 @@
-//! What a store in a bucket promises, by a server that speaks S3 and by one that speaks the protocol of Azure.
+//! What a store in a bucket promises, by two servers that speak S3 and by one that speaks the protocol of Azure.
 
 #[allow(dead_code)]
 #[path = "../../tests/common/azurite.rs"]
@@ -6,6 +6,9 @@ mod azurite;
 #[allow(dead_code)]
 #[path = "../../tests/common/moto.rs"]
 mod moto;
+#[allow(dead_code)]
+#[path = "../../tests/common/s3s.rs"]
+mod s3s;
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use ringmark_format::stream::ack_level;
 
 use self::azurite::Azurite;
 use self::moto::Moto;
+use self::s3s::S3s;
 use super::Bucket;
 
 /// How a server is met.
@@ -44,15 +48,27 @@ trait Server {
     }
 }
 
+/// The settings of a client of S3 at an address.
+fn s3_settings(address: &str) -> Vec<(&'static str, String)> {
+    let settings = moto::settings(address).into_iter();
+    // No answer is held up here.
+    let settings = settings.filter(|(name, _)| *name != "AWS_TIMEOUT");
+    settings.collect()
+}
+
 impl Server for Moto {
     const SCHEME: &str = "s3://";
 
     fn settings(&self) -> Vec<(&'static str, String)> {
-        let settings = moto::settings(&self.address()).into_iter();
-        // No answer is held up here.
-        settings
-            .filter(|(name, _)| *name != "AWS_TIMEOUT")
-            .collect()
+        s3_settings(&self.address())
+    }
+}
+
+impl Server for S3s {
+    const SCHEME: &str = "s3://";
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        s3_settings(&self.address())
     }
 }
 
@@ -92,6 +108,9 @@ servers! {
     s3: objects_are_put_again_read_and_deleted one_of_many_that_create_an_object_does
         all_names_below_a_prefix_are_listed_in_order
         a_bucket_that_is_not_there_is_an_error_and_no_empty_store, by Moto::start();
+    // It makes the bucket of an object that is put.
+    another_s3: objects_are_put_again_read_and_deleted one_of_many_that_create_an_object_does
+        all_names_below_a_prefix_are_listed_in_order, by S3s::start();
     azure: objects_are_put_again_read_and_deleted one_of_many_that_create_an_object_does
         all_names_below_a_prefix_are_listed_in_order
         a_bucket_that_is_not_there_is_an_error_and_no_empty_store, by Azurite::start();

@@ -14,7 +14,12 @@ use ringmark_format::block_at::Blocks;
 use super::random::Random;
 
 /// How long a request that stalls or lands late waits: longer than the client does.
-const STALL: Duration = Duration::from_millis(1500);
+fn stall() -> Duration {
+    match std::env::var_os("RINGMARK_LONG") {
+        Some(_) => Duration::from_secs(30),
+        None => Duration::from_millis(1500),
+    }
+}
 
 /// What becomes of a request to put an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -260,7 +265,7 @@ impl Way {
             Some(Fault::CutBody) => cut(head, body, &self.to),
             Some(Fault::CutAnswer) => put().map(|_| Vec::new()),
             Some(Fault::Stall) => {
-                sleep(STALL);
+                sleep(stall());
                 Ok(Vec::new())
             }
             Some(Fault::Late) => self.land_late(head, body),
@@ -297,7 +302,7 @@ impl Way {
             state.next.push_front(Some(Fault::Late));
         } else {
             self.state().late += 1;
-            sleep(STALL);
+            sleep(stall());
         }
         let put = asked(head, body, &self.to);
         self.state().late -= usize::from(!is_there);

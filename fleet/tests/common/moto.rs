@@ -1,8 +1,9 @@
 //! A server that speaks S3, for tests: the Python package `moto`. `./test tools` installs it.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -95,6 +96,24 @@ impl Moto {
         let end = fours.position(|four| four == b"\r\n\r\n").expect("a head") + 4;
         let body = answer.split_off(end);
         (String::from_utf8_lossy(&answer).into_owned(), body)
+    }
+
+    /// Puts the file `name` below `root`, or all files below that directory, as objects of a store.
+    ///
+    /// # Panics
+    /// When it cannot be read, or the server refuses it.
+    pub(crate) fn upload(&self, store: &str, root: &Path, name: &str) {
+        let path = root.join(name);
+        if let Ok(entries) = fs::read_dir(&path) {
+            for entry in entries {
+                let entry = entry.expect("an entry").file_name();
+                self.upload(store, root, &format!("{name}/{}", entry.display()));
+            }
+            return;
+        }
+        let bytes = fs::read(path).expect("an object");
+        let (head, _) = self.ask_with("PUT", &format!("/bucket/{store}/{name}"), &bytes);
+        assert!(head.starts_with("HTTP/1.1 200"), "{name}: {head}");
     }
 
     /// Names and bytes of the objects of a store below a prefix.

@@ -2,9 +2,11 @@
 //! as `emitter.turn 17`, and ` open` after the number of a span without an end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use super::duckdb::duckdb;
-use super::scene::Scene;
+use super::scene::{FLEET, Scene};
+use super::spark::Spark;
 
 /// How often each line is found.
 pub(crate) type Found = BTreeMap<String, usize>;
@@ -21,6 +23,18 @@ for table in ["spans", "events"]:
 const LOG: &str = "delta_scan('{given[0]}/tables/{table}')";
 /// The same by their names, which finds those that no longer count.
 const GLOB: &str = "read_parquet('{given[0]}/tables/{table}/**/*.parquet')";
+
+/// The same rows by lists of files, read by two executors of Spark.
+const BY_LIST: &str = r#"
+import sys
+from pyspark.sql import SparkSession
+local = SparkSession.builder.master("local-cluster[2,1,512]")
+spark = local.config("spark.executor.memory", "512m").getOrCreate()
+for files in sys.argv[1:]:
+    rows = spark.read.parquet(*files.split())
+    for row in rows.selectExpr("name", "coalesce(cast(dur_ns as string), '')", "args").collect():
+        print(*row, sep="\t")
+"#;
 
 /// A store, and what was emitted.
 pub(crate) struct Expected<'s> {
@@ -70,6 +84,34 @@ impl Expected<'_> {
     pub(crate) fn tables_differ(&self, address: &str) -> Result<(), String> {
         let rows = duckdb(address, BY_LOG, [self.scene.store]);
         rows.map_or(Ok(()), |rows| self.differs("DuckDB", &of_rows(&rows, '\t')))
+    }
+
+    /// The same for Spark, which reads the files of a copy of the tables that a list names. `objects`: all of the
+    /// tables.
+    pub(crate) fn spark_differs(&self, objects: Vec<(String, Vec<u8>)>) -> Result<(), String> {
+        let Some(spark) = Spark::at(self.scene.path("spark")) else {
+            return Ok(());
+        };
+        let copy = self.scene.path("copy");
+        for (name, bytes) in objects {
+            let path = copy.join(name);
+            fs::create_dir_all(path.parent().expect("one")).expect("a directory");
+            fs::write(path, bytes).expect("an object");
+        }
+        let listed = ["spans", "events"].map(|table| {
+            let mut files = self.scene.command(FLEET);
+            files.args(["store", "files", "--table", table]).arg(&copy);
+            String::from_utf8(files.output().expect("a list").stdout).expect("UTF-8")
+        });
+        let mut python = self.scene.command("python3");
+        spark.found_by(&mut python);
+        let done = python.args(["-c", BY_LIST]).args(&listed).output();
+        let done = done.expect("python3");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{said}");
+        assert_eq!(spark.executors(), 2);
+        let rows = String::from_utf8_lossy(&done.stdout);
+        self.differs("Spark", &of_rows(&rows, '\t'))
     }
 
     /// The same without the log. `None`: DuckDB is not here.

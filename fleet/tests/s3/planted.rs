@@ -1,5 +1,8 @@
 //! Planted faults, to see that the comparison with what was emitted finds them: a segment that is acknowledged and not
 //! there, the end of a session that is there before its pages, and tables that are read without their logs.
+//!
+//! Two more are in the readers' own code, and `tests/stream/virtual_fleet` plants them: of the copies of a page the first
+//! counts, and rows are made of pages after a gap.
 
 use std::time::Duration;
 

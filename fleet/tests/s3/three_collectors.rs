@@ -9,6 +9,7 @@ use super::fleet::Fleet;
 use super::found::{Expected, Found, scanned};
 use super::moto::Moto;
 use super::random::Random;
+use super::s3s::S3s;
 use super::scene::{Numbers, Running, Scene, Sending, wait};
 
 /// How much of all there is.
@@ -20,6 +21,8 @@ struct Size {
     kills: usize,
     /// How long faults may take until all have happened.
     within: Duration,
+    /// How long the pages of the late host wait on its disk.
+    late: Duration,
 }
 
 impl Size {
@@ -30,12 +33,14 @@ impl Size {
                 each: 12,
                 kills: 34,
                 within: Duration::from_secs(3600),
+                late: Duration::from_secs(3600),
             },
             None => Self {
                 hosts: 5,
                 each: 4,
                 kills: 4,
                 within: Duration::from_secs(120),
+                late: Duration::ZERO,
             },
         }
     }
@@ -115,12 +120,28 @@ fn alone(scene: &mut Scene, name: &str, number: u64, (rings, spill): (&str, &str
 #[test]
 fn three_collectors_lose_and_repeat_nothing() {
     let Some(moto) = Moto::start() else { return };
+    let tables = || moto.objects("of/tests", "tables");
+    three_collectors_of("three", &moto.address(), tables);
+}
+
+#[test]
+fn three_collectors_of_another_server_lose_and_repeat_nothing() {
+    let Some(server) = S3s::start() else {
+        return;
+    };
+    let tables = || server.objects("of/tests", "tables");
+    three_collectors_of("three-s3s", &server.address(), tables);
+}
+
+/// `tables`: names and bytes of all objects of tables.
+fn three_collectors_of(name: &str, address: &str, tables: impl FnOnce() -> Vec<(String, Vec<u8>)>) {
     let (size, mut random, begun) = (Size::of_run(), Random::seeded(), Instant::now());
-    let mut scene = Scene::new("three", &moto.address());
+    let mut scene = Scene::new(name, address);
     let plan = fault_proxy::plan(&size.kinds(), &mut random);
     let faults = plan.len();
-    let mut fleet = Fleet::start(&scene, 3, &moto.address(), plan);
+    let mut fleet = Fleet::start(&scene, 3, address, plan);
     let late = alone(&mut scene, LATE, 1000, (RINGS, SPILL));
+    let spilled = Instant::now();
     let mut small = alone(&mut scene, SMALL, 2000, (SMALL_RINGS, SMALL_SPILL));
     small.place(TOO_MANY);
     let hosts = (0..size.hosts).map(|number| Host::start(&mut scene, number));
@@ -130,6 +151,10 @@ fn three_collectors_lose_and_repeat_nothing() {
     println!("{faults} faults and passes after {:?}", begun.elapsed());
     let mut written = finish(&mut scene, &mut fleet, hosts);
     let _ = scene.printed(&["compact"]);
+    while spilled.elapsed() < size.late {
+        fleet.revive(&scene);
+        sleep(Duration::from_millis(100));
+    }
     let late = send(&scene, &mut fleet, (LATE, SPILL), late);
     written.extend(late);
     let small = send(&scene, &mut fleet, (SMALL, SMALL_SPILL), small);
@@ -138,13 +163,39 @@ fn three_collectors_lose_and_repeat_nothing() {
     println!("all sent after {:?}", begun.elapsed());
     let _ = scene.printed(&["compact"]);
     account(&scene, small, &mut written);
+    let least = segments_of_hosts(&scene, size.hosts);
+    println!("the span around each host's others lies in {least} segments at least");
+    assert!(least >= 3, "{least}");
     let expected = Expected {
         scene: &scene,
         written,
     };
     expected.segments_differ().unwrap();
-    expected.tables_differ(&moto.address()).unwrap();
+    expected.tables_differ(address).unwrap();
+    if std::env::var_os("RINGMARK_LONG").is_some() {
+        expected.spark_differs(tables()).unwrap();
+    }
     println!("all read after {:?}", begun.elapsed());
+}
+
+/// The least number of segments that hold pages of one of the hosts. Each has one thread, in a span from its first
+/// page to its last.
+fn segments_of_hosts(scene: &Scene, count: usize) -> u64 {
+    let listed = scene.printed(&["store", "ls", "--json"]);
+    let rows = listed
+        .lines()
+        .map(|line| -> serde_json::Value { serde_json::from_str(line).expect("JSON") });
+    let is_host = |row: &serde_json::Value| {
+        row["host"]
+            .as_str()
+            .is_some_and(|host| host.starts_with("web-"))
+    };
+    let segments = rows
+        .filter(is_host)
+        .map(|row| row["segments"].as_u64().expect("a number"));
+    let segments: Vec<_> = segments.collect();
+    assert_eq!(segments.len(), count, "{listed}");
+    segments.into_iter().min().expect("a host")
 }
 
 /// Emits until all faults have happened.
@@ -169,7 +220,8 @@ fn meet_all(
     }
 }
 
-/// Ends half of the programs, kills the others, and waits until all is sent. Returns what they wrote.
+/// Ends half of the programs, kills the others, whose last pages stay open, and waits until all is sent. Returns what
+/// they wrote.
 fn finish(scene: &mut Scene, fleet: &mut Fleet, hosts: Vec<Host>) -> BTreeSet<String> {
     let (mut written, mut streamers) = (BTreeSet::new(), Vec::new());
     for (at, host) in hosts.into_iter().enumerate() {
