@@ -237,6 +237,34 @@ fn what_cannot_be_read_again_is_told_and_files_without_a_name_can_be() {
     );
 }
 
+#[test]
+fn pages_of_a_host_that_was_given_up_are_late_unless_they_were_read() {
+    let steps: Vec<Step> = (0..400)
+        .map(|n| (n as u8 % 3, 10, n as u8 % 14, n as u8 % 7))
+        .collect();
+    let trace = RandomTrace::new(Mode::Overwrite, 3, 0).finish(&steps, true);
+    let pieces = pieces(&trace);
+    let (first, rest) = pieces.pages.split_at(pieces.pages.len() / 2);
+    let read = |covered: &[CoveredSession], pages: &[(u32, u64, Vec<u8>)]| {
+        let mut builder = DumpBuilder::new().bare();
+        builder.resume(covered).expect("a sound state");
+        let pages = pages.iter().flat_map(|page| &page.2).copied();
+        let part = [pieces.front.clone(), pieces.progress(), pages.collect()].concat();
+        builder.read("part", &part[..]).expect("a trace");
+        builder
+    };
+    let settled = Settled {
+        is_all: true,
+        silent_ns: u64::MAX,
+    };
+    let part = Part::new(read(&[], first).finish(), Vec::new(), settled);
+    let done = part.each_row(|_| Ok::<(), ()>(()), |_| ());
+    let (_, covered) = done.expect("rows");
+    assert!(covered[0].is_given_up());
+    let late = |pages| -> u64 { read(&covered, pages).take_late().into_values().sum() };
+    assert_eq!((late(first), late(rest)), (0, rest.len() as u64));
+}
+
 /// The rows that end in an input and in no part before, and how many events are lost before them.
 fn rows_after(input: &[u8], covered: &[CoveredSession]) -> (Vec<String>, u64) {
     let mut builder = DumpBuilder::new().bare();

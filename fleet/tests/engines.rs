@@ -162,7 +162,9 @@ impl Stage {
     /// The answers of a program of the guide.
     fn answers(&self, program: &str, settings: &[(&'static str, String)]) -> Answers {
         let settings = settings.iter().cloned();
-        self.answers_by(program, |python| drop(python.envs(settings)))
+        self.answers_by(program, |python| {
+            let _ = python.envs(settings);
+        })
     }
 
     /// The same, with what a program needs.

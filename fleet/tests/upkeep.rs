@@ -173,18 +173,41 @@ fn pages_of_forgotten_sessions_get_no_rows_and_stay() {
     for number in [6, 7] {
         put(&store, number, &segments[1]);
         let said = store.compact();
-        assert!(
-            said.contains(&format!(
-                "without rows: {pages}; their {} segments",
-                number - 5
-            )),
-            "{said}"
-        );
+        let lines = [
+            format!("without rows: {pages}\n"),
+            format!("and are kept: {}\n", number - 5),
+        ];
+        assert!(lines.iter().all(|line| said.contains(line)), "{said}");
     }
     assert_eq!(store.rows(), rows);
     store.compact_with("compact . --keep-raw 0s");
     assert_eq!(common_store::below(&store.0.join("raw")), 2);
     assert!(store.compact().contains("0 rows of 0 segments"));
+}
+
+#[test]
+fn a_damaged_segment_is_told_and_kept() {
+    let sent = sessions();
+    let store = begun("damaged", &sent);
+    for (number, of) in segments(&sent, 3).iter().enumerate() {
+        put(&store, number, of);
+    }
+    let collectors = fs::read_dir(store.0.join("raw/v2/2026-11-26-19")).expect("a directory");
+    let collector = collectors.map(|entry| entry.expect("one").path()).next();
+    let path = collector.expect("a collector").join("000000000001.rms");
+    let mut bytes = fs::read(&path).expect("a segment");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].fill(0xA5);
+    fs::write(&path, bytes).expect("a segment");
+    for run in 0..2 {
+        let done = store.command("compact . --keep-raw 0s").output();
+        let done = done.expect("it runs");
+        let said = common_store::said(&done);
+        assert_eq!(done.status.code(), Some(1 - run), "{said}");
+        assert!(said.contains("and are kept: 1\n"), "{said}");
+    }
+    assert!(path.exists());
+    assert_eq!(common_store::below(&store.0.join("raw")), 1);
 }
 
 /// Number of the pages in blocks.

@@ -38,7 +38,9 @@ fn rows_of_a_bucket_are_there_once_at_each_state_of_its_tables() {
     let sent = sessions();
     let store = begun("query-s3", &sent);
     let upload = |name: &str| moto.upload("of/tests", &store.0, name);
-    ["schema", "ringmark-store.json"].map(upload);
+    ["schema", "ringmark-store.json"]
+        .into_iter()
+        .for_each(upload);
     for (number, of) in segments(&sent, 4).iter().enumerate() {
         put(&store, number, of);
         upload("raw");

@@ -62,6 +62,28 @@ impl CoveredSession {
     }
 }
 
+impl CoveredSession {
+    /// The session is over. `is_final`: all of it was read; else it was given up, and what its host sends later is late.
+    fn end(&mut self, is_final: bool) {
+        self.blocks.clear();
+        if is_final {
+            self.slots.clear();
+        }
+        for slot in self.slots.values_mut() {
+            *slot = CoveredSlot {
+                next_page: slot.next_page,
+                ..CoveredSlot::default()
+            };
+        }
+    }
+
+    /// Whether it is over because its host said nothing for long: it may go on.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.is_over && !self.slots.is_empty()
+    }
+}
+
 /// How far a slot was read.
 ///
 /// Pages before `next_page` are never read again. A page among them that was not there had been given up: if
@@ -127,7 +149,8 @@ impl DumpBuilder {
         resumed.map(Resumed::take_met).unwrap_or_default()
     }
 
-    /// How many pages of each session, by host, were left out because it was over, since this was asked before.
+    /// How many pages of each session, by host, were left out because it was over and they were not read before, since
+    /// this was asked before. All pages count where the slots of a session are not known any more.
     pub fn take_late(&mut self) -> BTreeMap<(Vec<u8>, Uuid), u64> {
         let resumed = self.resumed.as_mut();
         resumed.map(Resumed::take_late).unwrap_or_default()

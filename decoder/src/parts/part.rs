@@ -175,8 +175,7 @@ impl Part {
                 true if session.goes_on => {}
                 true => {
                     end.unended += unended(session, &mut to)?;
-                    of.blocks.clear();
-                    of.slots.clear();
+                    of.end(session.is_final());
                 }
                 false => carried::carry(session, waiting, of),
             }

@@ -12,7 +12,7 @@ pub(crate) struct Resumed {
     sessions: HashMap<Uuid, Vec<Known>>,
     /// The last page of each slot that was met since it was asked for: host, session, slot.
     met: BTreeMap<(Vec<u8>, Uuid, u32), u64>,
-    /// Pages of each session that came after it was over.
+    /// Pages of each session that came first after it was over.
     late: BTreeMap<(Vec<u8>, Uuid), u64>,
 }
 
@@ -53,11 +53,13 @@ impl Resumed {
         let is_its =
             |known: &&Known| host.is_empty() || known.host.is_empty() || known.host == host;
         let known = known.and_then(|known| known.iter().find(is_its));
-        if known.is_some_and(|known| known.is_over) {
+        let is_over = known.is_some_and(|known| known.is_over);
+        let is_read =
+            known.is_some_and(|known| known.next.get(&slot).is_some_and(|next| number < *next));
+        if is_over && !is_read {
             *self.late.entry((host.to_vec(), session)).or_default() += 1;
-            return true;
         }
-        known.is_some_and(|known| known.next.get(&slot).is_some_and(|next| number < *next))
+        is_over || is_read
     }
 
     /// How many pages of each session came after it was over, since this was asked before.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::time::date_and_hour;
+use super::time::{date_and_hour, hour_of};
 
 /// A file of a table, as `add` names it.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,18 +88,49 @@ impl AddedFile {
         }})
     }
 
+    /// What an action says; `None`: it says something else, or names a place outside the table.
     pub(crate) fn of_action(add: &Value) -> Option<Self> {
         let stats: Value = serde_json::from_str(add["stats"].as_str()?).ok()?;
         let at = |which: &str| stats[which]["ts_ns"].as_i64();
+        let (path, date) = (add["path"].as_str()?, &add["partitionValues"]["date"]);
+        let (date, hour) = (date.as_str()?, add["partitionValues"]["hour"].as_str()?);
+        let hour: u32 = hour.parse().ok()?;
+        let is_inside = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !is_inside
+            || date_and_hour(hour_of(&format!("{date}-{hour:02}"))?) != (date.to_owned(), hour)
+        {
+            return None;
+        }
         Some(Self {
-            path: add["path"].as_str()?.to_owned(),
-            date: add["partitionValues"]["date"].as_str()?.to_owned(),
-            hour: add["partitionValues"]["hour"].as_str()?.parse().ok()?,
+            path: path.to_owned(),
+            date: date.to_owned(),
+            hour,
             bytes: add["size"].as_u64()?,
             rows: stats["numRecords"].as_u64()?,
             times: at("minValues").zip(at("maxValues")),
             without_time: stats["nullCount"]["ts_ns"].as_u64().unwrap_or(0),
             added_ms: add["modificationTime"].as_u64().unwrap_or(0),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_names_no_place_outside_its_table() {
+        let of = |path: &str, date: &str| {
+            let mut file = AddedFile::of_hour_of(date, 16);
+            file.path = path.to_owned();
+            AddedFile::of_action(&file.action(1, true)["add"])
+        };
+        assert!(of("date=2026-11-24/hour=16/a.parquet", "2026-11-24").is_some());
+        for path in ["../a.parquet", "/a.parquet", "./a.parquet", "a/../../b", ""] {
+            assert_eq!(of(path, "2026-11-24"), None, "{path}");
+        }
+        for date in ["x/../../../evil", "2026-11-31", "2026-11-24/x", ""] {
+            assert_eq!(of("a.parquet", date), None, "{date}");
+        }
     }
 }

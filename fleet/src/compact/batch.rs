@@ -136,7 +136,8 @@ impl Compactor<'_> {
         let mut covered: Vec<_> = sessions.map(|known| known.covered).collect();
         let mut forgotten = before.forgotten;
         let read = inputs::read(self.raw, &listed, &mut covered, &forgotten)?;
-        let (met, late) = (read.met, read.late);
+        let (met, mut late) = (read.met, read.late);
+        late.0.extend(read.damaged);
         done.damage.extend(read.unread);
         let damage = &read.dump.damage;
         done.damage.extend(damage.iter().map(ToString::to_string));

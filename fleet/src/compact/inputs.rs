@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use ringmark_decoder::store::{
     ListedObject, ObjectSource, SegmentFooter, directory_name, is_raw, schema_session,
 };
-use ringmark_decoder::{CoveredSession, Dump, DumpBuilder};
+use ringmark_decoder::{CoveredSession, Dump, DumpBuilder, Fault};
 use ringmark_format::Uuid;
 
 use super::forgotten::Forgotten;
@@ -24,8 +24,11 @@ pub(crate) type Met = BTreeMap<String, BTreeMap<SlotOf, u64>>;
 pub(crate) struct Read {
     pub(crate) dump: Dump,
     pub(crate) met: Met,
-    /// Segments with pages of forgotten sessions, and how many such pages there are.
+    /// Segments with pages that get no rows, since their session was forgotten or given up, and how many such pages
+    /// there are.
     pub(crate) late: (BTreeSet<String>, u64),
+    /// Segments of which something could not be read: they are kept.
+    pub(crate) damaged: BTreeSet<String>,
     /// Segments that could not be read, and why.
     pub(crate) unread: Vec<String>,
 }
@@ -44,17 +47,12 @@ pub(crate) fn read(
     covered: &mut Vec<CoveredSession>,
     forgotten: &Forgotten,
 ) -> anyhow::Result<Read> {
-    let (mut owners, mut unread) = (Vec::new(), Vec::new());
-    // A segment without a footer does not say what it holds.
-    let mut is_unsure = false;
-    for segment in segments {
-        let footer = SegmentFooter::of_object(source, segment);
-        let footer = footer.with_context(|| segment.name.clone())?;
-        is_unsure |= footer.is_none();
-        let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
-        let of: HashMap<Uuid, Vec<u8>> = sessions.map(|of| (of.session, of.host)).collect();
-        owners.push(of);
-    }
+    let (mut unread, mut damaged) = (Vec::new(), BTreeSet::new());
+    let owners = owners(source, segments, |name| {
+        unread.push(format!("{name}: {}", Fault::NoFooter));
+        damaged.insert(name.to_owned());
+    })?;
+    let is_unsure = !damaged.is_empty();
     let is_late = |of: &(&Uuid, &Vec<u8>)| forgotten.has((of.1, *of.0));
     let late: BTreeSet<_> = owners.iter().flatten().filter(is_late).collect();
     covered.extend(late.iter().map(|(session, host)| {
@@ -62,10 +60,11 @@ pub(crate) fn read(
         over.is_over = true;
         over
     }));
-    let has_late = |owners: &HashMap<Uuid, Vec<u8>>| owners.iter().any(|of| is_late(&of));
-    let segments_late = segments.iter().zip(&owners).filter(|of| has_late(of.1));
-    let segments_late = segments_late.map(|of| of.0.name.clone()).collect();
-    let late: HashSet<_> = late.into_iter().map(|of| (*of.0, of.1.clone())).collect();
+    let given_up = covered.iter().filter(|of| of.is_given_up());
+    let given_up = given_up.map(|of| (of.host.clone(), of.session));
+    let late = late.into_iter().map(|of| (of.1.clone(), *of.0));
+    let late: HashSet<_> = late.chain(given_up).collect();
+    let (mut segments_late, mut pages_late) = (BTreeSet::new(), 0);
     let mut builder = DumpBuilder::new().bare();
     let resumed = builder.resume(covered);
     resumed.map_err(|damage| anyhow!("{damage}"))?;
@@ -77,19 +76,53 @@ pub(crate) fn read(
         let file = source.open(name).with_context(|| name.clone())?;
         if let Err(damage) = builder.read_file(&source.path(name), file) {
             unread.push(format!("{name}: {damage}"));
+            damaged.insert(name.clone());
         }
         met.insert(name.clone(), builder.take_met());
+        let pages = builder.take_late().into_iter();
+        let pages: u64 = pages.filter(|of| late.contains(&of.0)).map(|of| of.1).sum();
+        pages_late += pages;
+        if pages > 0 {
+            segments_late.insert(name.clone());
+        }
     }
     builder.own(HashMap::new());
-    let pages = builder.take_late().into_iter();
-    let pages = pages.filter(|((host, session), _)| late.contains(&(*session, host.clone())));
-    let pages = pages.map(|(_, pages)| pages).sum();
+    let dump = builder.finish();
+    damaged.extend(with_damage(&dump, source, segments));
     Ok(Read {
-        late: (segments_late, pages),
-        dump: builder.finish(),
+        late: (segments_late, pages_late),
+        damaged,
+        dump,
         met,
         unread,
     })
+}
+
+/// The sessions of each segment, and their hosts. `unsure`: hears of a segment without a footer, which does not say what
+/// it holds.
+fn owners(
+    source: &dyn ObjectSource,
+    segments: &[ListedObject],
+    mut unsure: impl FnMut(&str),
+) -> anyhow::Result<Vec<HashMap<Uuid, Vec<u8>>>> {
+    let of = |segment: &ListedObject| {
+        let footer = SegmentFooter::of_object(source, segment);
+        let footer = footer.with_context(|| segment.name.clone())?;
+        if footer.is_none() {
+            unsure(&segment.name);
+        }
+        let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
+        Ok(sessions.map(|of| (of.session, of.host)).collect())
+    };
+    segments.iter().map(of).collect()
+}
+
+/// The segments of which blocks could not be read.
+fn with_damage(dump: &Dump, source: &dyn ObjectSource, segments: &[ListedObject]) -> Vec<String> {
+    let sources: HashSet<&str> = dump.damage.iter().map(|of| &*of.source).collect();
+    let names = segments.iter().map(|segment| &segment.name);
+    let has_damage = |name: &&String| sources.contains(&*source.path(name).display().to_string());
+    names.filter(has_damage).cloned().collect()
 }
 
 /// Reads the schema of sessions that have something open.

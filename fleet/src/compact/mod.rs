@@ -178,8 +178,13 @@ fn report(into: &str, done: &Done) {
     }
     if done.late > 0 {
         eprintln!(
-            "ringmark-fleet: pages that came a week after the end of their sessions, without rows: {}; their {} segments are kept",
-            done.late,
+            "ringmark-fleet: pages that came after their host was given up, or a week after the end of their sessions, without rows: {}",
+            done.late
+        );
+    }
+    if !done.plan.late.is_empty() {
+        eprintln!(
+            "ringmark-fleet: segments that are damaged or have such pages, and are kept: {}",
             done.plan.late.len()
         );
     }

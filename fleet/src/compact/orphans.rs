@@ -52,7 +52,7 @@ fn now_ns(objects: &dyn Objects, writer: &str) -> anyhow::Result<u64> {
 
 /// Whether a path below a table is one that we give files: `date=2026-01-31/hour=23/UUID-7.parquet`, with a letter
 /// before the number for merged and rewritten files.
-fn is_ours(path: &str) -> bool {
+pub(super) fn is_ours(path: &str) -> bool {
     let parts = || {
         let (date, rest) = path.strip_prefix("date=")?.split_once("/hour=")?;
         let (hour, file) = rest.split_once('/')?;

@@ -13,6 +13,7 @@ use super::files::TABLES;
 use super::inputs;
 use super::log::Log;
 use super::objects::Objects;
+use super::orphans;
 use super::plan::{Plan, STATE};
 use super::time::{HOUR_NS, hour_of, now_ns};
 
@@ -36,7 +37,7 @@ impl Raw<'_> {
         for (name, bytes) in inputs::segments(self.source)? {
             // It was uploaded in this hour, at its end at the latest.
             let hour = name.split('/').nth(2).and_then(hour_of);
-            let ended = hour.map(|hour| (hour + 1) * HOUR_NS);
+            let ended = hour.and_then(|hour| (hour + 1).checked_mul(HOUR_NS));
             let is_old = ended.is_some_and(|ended| ended.saturating_add(keep_ns) < now);
             if is_old && plan.done.contains(&name) && !plan.late.contains(&name) {
                 deleted += u64::from(self.objects.delete(&name).context(name)?);
@@ -58,8 +59,10 @@ impl Raw<'_> {
         let Some(needed) = self.needed(segments)? else {
             return Ok(0);
         };
-        let over = plan.sessions.iter().filter(|known| known.covered.is_over);
-        let over = over.map(|known| (known.covered.session, directory(&known.covered.host)));
+        let sessions = plan.sessions.iter().map(|known| &known.covered);
+        // A host that was given up may go on.
+        let over = sessions.filter(|of| of.is_over && !of.is_given_up());
+        let over = over.map(|of| (of.session, directory(&of.host)));
         let over: HashSet<_> = over.filter(|of| !needed.contains(of)).collect();
         let mut deleted = 0;
         for ListedObject { name, .. } in self.source.list("schema").context("schema")? {
@@ -104,7 +107,8 @@ pub(crate) fn tables(objects: &dyn Objects) -> anyhow::Result<u64> {
         for name in objects.list(&table).with_context(|| table.clone())? {
             let path = name.strip_prefix(&format!("{table}/"));
             let removed = path.and_then(|path| now.removed.get(path));
-            if removed.is_some_and(|ms| *ms < oldest_ms) {
+            let is_gone = removed.is_some_and(|ms| *ms < oldest_ms);
+            if is_gone && path.is_some_and(orphans::is_ours) {
                 deleted += u64::from(objects.delete(&name).context(name)?);
             }
         }
@@ -112,9 +116,42 @@ pub(crate) fn tables(objects: &dyn Objects) -> anyhow::Result<u64> {
     // A run that began before may still read the plan of the batch before.
     let needed = format!("{STATE}/{:020}", batch.saturating_sub(1));
     for name in objects.list(STATE).context(STATE)? {
-        if name < needed {
+        if name < needed && is_state(&name) {
             objects.delete(&name).context(name)?;
         }
     }
     Ok(deleted)
+}
+
+/// Whether state has a name that we give: that of a batch, or `0-UUID`.
+fn is_state(name: &str) -> bool {
+    let name = name.strip_prefix(STATE).unwrap_or_default();
+    let Some((number, writer)) = name.trim_start_matches('/').split_once('-') else {
+        return false;
+    };
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && matches!(number.len(), 1 | 20) && !writer.contains('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_state_that_is_named_as_ours_is() {
+        let writer = "ab09368f-5897-40e1-b114-dec2f84826c3";
+        for ours in [format!("{:020}-{writer}.json", 7), format!("0-{writer}")] {
+            assert!(is_state(&format!("{STATE}/{ours}")), "{ours}");
+        }
+        for other in [
+            "00-notes/mine",
+            ".hidden",
+            ".snapshot/x",
+            "log-spans.json",
+            "0-a/b",
+            "7",
+        ] {
+            assert!(!is_state(&format!("{STATE}/{other}")), "{other}");
+        }
+    }
 }

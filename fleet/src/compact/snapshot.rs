@@ -46,6 +46,8 @@ impl Snapshot {
         }
         let path = |of: &Value| of["path"].as_str().map(str::to_owned);
         if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
+            // It may have come back, as other engines restore tables.
+            self.removed.remove(&file.path);
             self.files.insert(file.path.clone(), file);
         } else if let Some(path) = action.get("remove").and_then(path) {
             let at = action["remove"]["deletionTimestamp"].as_u64();
@@ -119,4 +121,26 @@ impl Snapshot {
 fn kept_name(table: &str) -> String {
     let table = table.rsplit('/').next().unwrap_or_default();
     format!("{STATE}/log-{table}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_removed_and_added_again_is_there() {
+        let mut file = AddedFile::of_hour_of("2026-11-24", 16);
+        file.path = "a.parquet".to_owned();
+        let mut now = Snapshot::default();
+        for action in [
+            file.action(1, true),
+            file.removal(2, true),
+            file.action(3, true),
+        ] {
+            now.take(&action);
+        }
+        assert!(now.removed.is_empty() && now.files.contains_key("a.parquet"));
+        now.take(&file.removal(4, true));
+        assert!(now.removed.contains_key("a.parquet") && now.files.is_empty());
+    }
 }
