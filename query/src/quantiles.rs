@@ -4,9 +4,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray, Int64Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -127,17 +125,10 @@ fn add(of: &mut Durations, ns: i64) {
 }
 
 fn merge(of: &mut Durations, bytes: &[u8]) -> Result<()> {
-    let Some(part) = Durations::of_bytes(bytes) else {
-        return exec_err!("found {} bytes, expected durations", bytes.len());
-    };
-    of.merge(&part);
-    Ok(())
-}
-
-fn bytes(of: &Durations) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    of.bytes(&mut bytes);
-    bytes
+    match of.merge_bytes(bytes) {
+        Some(()) => Ok(()),
+        None => exec_err!("found {} bytes, expected durations", bytes.len()),
+    }
 }
 
 /// One group.
@@ -163,7 +154,9 @@ impl Accumulator for One {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![ScalarValue::Binary(Some(bytes(&self.of)))])
+        let mut bytes = Vec::new();
+        self.of.bytes(&mut bytes);
+        Ok(vec![ScalarValue::Binary(Some(bytes))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -202,6 +195,11 @@ impl GroupsAccumulator for Groups {
     ) -> Result<()> {
         self.grow(total);
         let durations = values[0].as_primitive::<Int64Type>();
+        if filter.is_none() && durations.null_count() == 0 {
+            let rows = groups.iter().zip(durations.values());
+            rows.for_each(|(group, ns)| add(&mut self.of[*group], *ns));
+            return Ok(());
+        }
         for (row, group) in groups.iter().enumerate() {
             if durations.is_valid(row) && counts(filter, row) {
                 add(&mut self.of[*group], durations.value(row));
@@ -217,9 +215,14 @@ impl GroupsAccumulator for Groups {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let groups = emit_to.take_needed(&mut self.of);
-        let states = BinaryArray::from_iter_values(groups.iter().map(bytes));
-        Ok(vec![Arc::new(states)])
+        let mut groups = emit_to.take_needed(&mut self.of);
+        let (mut states, mut bytes) = (BinaryBuilder::new(), Vec::new());
+        for of in &mut groups {
+            bytes.clear();
+            of.bytes(&mut bytes);
+            states.append_value(&bytes);
+        }
+        Ok(vec![Arc::new(states.finish())])
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -239,18 +242,96 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
         let durations = values[0].as_primitive::<Int64Type>();
-        let mut states = BinaryBuilder::new();
+        let (mut states, mut bytes) = (BinaryBuilder::new(), Vec::new());
         for row in 0..durations.len() {
             let mut of = Durations::new();
             if durations.is_valid(row) && counts(filter, row) {
                 add(&mut of, durations.value(row));
             }
-            states.append_value(bytes(&of));
+            bytes.clear();
+            of.bytes(&mut bytes);
+            states.append_value(&bytes);
         }
         Ok(vec![Arc::new(states.finish())])
     }
 
     fn size(&self) -> usize {
         self.of.iter().map(Durations::memory_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::BinaryArray;
+
+    use super::*;
+
+    /// Groups with these rows, of which some have no duration, and some do not count.
+    fn groups(of: &[(usize, i64)]) -> (Groups, [ArrayRef; 1], Vec<usize>, BooleanArray) {
+        let durations = of.iter().map(|(_, ns)| (ns % 5 != 0).then_some(*ns));
+        let durations: Int64Array = durations.collect();
+        let filter = BooleanArray::from_iter(of.iter().map(|(_, ns)| Some(ns % 7 != 0)));
+        let numbers = of.iter().map(|(group, _)| *group).collect();
+        let none = Groups {
+            part: 0.99,
+            of: Vec::new(),
+        };
+        (none, [Arc::new(durations)], numbers, filter)
+    }
+
+    #[test]
+    fn parts_give_what_the_whole_gives() {
+        // Group 0 has a histogram, group 1 few durations, group 2 none.
+        let rows = (1..4000_i64).map(|n| (usize::from(n % 41 == 0), n * n));
+        let all: Vec<_> = rows.chain([(2, 5)]).collect();
+        let (mut whole, durations, numbers, filter) = groups(&all);
+        whole
+            .update_batch(&durations, &numbers, Some(&filter), 3)
+            .expect("durations");
+        let expected = whole.state(EmitTo::All).expect("states");
+
+        let (mut merged, ..) = groups(&[]);
+        for (number, part) in all.chunks(900).enumerate() {
+            let (mut one, durations, numbers, filter) = groups(part);
+            let (states, of_states) = match number % 2 {
+                0 => {
+                    one.update_batch(&durations, &numbers, Some(&filter), 3)
+                        .expect("durations");
+                    (one.state(EmitTo::All), vec![0, 1, 2])
+                }
+                _ => (one.convert_to_state(&durations, Some(&filter)), numbers),
+            };
+            merged
+                .merge_batch(&states.expect("states"), &of_states, 3)
+                .expect("states");
+        }
+        assert_eq!(merged.state(EmitTo::All).expect("states"), expected);
+        merged
+            .merge_batch(&expected, &[0, 1, 2], 3)
+            .expect("states");
+        let answers = merged.evaluate(EmitTo::All).expect("answers");
+        assert!(answers.is_valid(0) && answers.is_valid(1) && answers.is_null(2));
+    }
+
+    #[test]
+    fn rows_that_all_count_are_as_those_that_a_filter_leaves() {
+        let all: Vec<_> = (0..1000_i64).map(|n| (n as usize % 3, n * n)).collect();
+        let durations = Int64Array::from_iter_values(all.iter().map(|of| of.1));
+        let durations: [ArrayRef; 1] = [Arc::new(durations)];
+        let yes = BooleanArray::from(vec![true; all.len()]);
+        let states = [None, Some(&yes)].map(|filter| {
+            let (mut of, _, numbers, _) = groups(&all);
+            of.update_batch(&durations, &numbers, filter, 3)
+                .expect("durations");
+            of.state(EmitTo::All).expect("states")
+        });
+        assert_eq!(states[0], states[1]);
+    }
+
+    #[test]
+    fn states_that_are_none_are_refused() {
+        let (mut of, ..) = groups(&[]);
+        let states: ArrayRef = Arc::new(BinaryArray::from_iter_values([b"durations"]));
+        assert!(of.merge_batch(&[states], &[0], 1).is_err());
     }
 }

@@ -13,12 +13,12 @@ const WAITING_MAX: usize = 64;
 const BUCKET_BITS: u32 = 7;
 pub(super) const BUCKETS: usize = 1 << BUCKET_BITS;
 /// Powers of two that have buckets. Number 0 holds what is below 2^7, each exactly.
-const POWERS: usize = 65 - BUCKET_BITS as usize;
+pub(super) const POWERS: usize = 65 - BUCKET_BITS as usize;
 /// Buckets that are one in [`Durations::buckets`].
 const BUCKETS_SHOWN_AS_ONE: usize = 4;
 
 /// How many durations are in each bucket of a power of two.
-type Counts = [u64; BUCKETS];
+pub(super) type Counts = [u64; BUCKETS];
 
 /// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Durations {
     }
 
     /// Counts durations that are not kept yet: their number, their sum, the shortest and the longest.
-    fn merge_totals(&mut self, count: u64, sum: u128, (min, max): (u64, u64)) {
+    pub(super) fn merge_totals(&mut self, count: u64, sum: u128, (min, max): (u64, u64)) {
         if count == 0 {
             return;
         }
@@ -107,7 +107,7 @@ impl Durations {
         self.sum += sum;
     }
 
-    fn keep(&mut self, ns: u64) {
+    pub(super) fn keep(&mut self, ns: u64) {
         self.exact.push(ns);
         let most = match self.powers.is_empty() {
             true => EXACT_MAX,
@@ -136,7 +136,7 @@ impl Durations {
     }
 
     /// The counts of a power of two; there is a histogram.
-    fn counts_of(&mut self, power: usize) -> &mut Counts {
+    pub(super) fn counts_of(&mut self, power: usize) -> &mut Counts {
         self.powers[power].get_or_insert_with(|| Box::new([0; BUCKETS]))
     }
 
@@ -298,11 +298,11 @@ const fn place(power: usize, bucket: usize) -> (u64, u64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A sequence that looks random; the same every time.
-    fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+    pub(in crate::sums) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
         let mut state = seed;
         std::iter::repeat_with(move || {
             state = state
@@ -368,7 +368,9 @@ mod tests {
     }
 
     /// Everything that can be asked of a sum.
-    fn answers(durations: &Durations) -> (u64, u64, u64, u64, Vec<u64>, Vec<Bucket>) {
+    pub(in crate::sums) fn answers(
+        durations: &Durations,
+    ) -> (u64, u64, u64, u64, Vec<u64>, Vec<Bucket>) {
         (
             durations.count(),
             durations.sum_ns(),
@@ -402,12 +404,7 @@ mod tests {
             let mut turned = Durations::new();
             turned.merge(&merged);
             assert_eq!(answers(&turned), answers(&whole), "seed {seed}");
-            let mut bytes = Vec::new();
-            merged.bytes(&mut bytes);
-            let read = Durations::of_bytes(&bytes).expect("its bytes");
-            assert_eq!(answers(&read), answers(&whole), "seed {seed}");
-            assert_eq!(read.quantile_ns(0.99), whole.percentile_ns(99));
-            assert!(Durations::of_bytes(&bytes[..bytes.len() - 1]).is_none());
+            assert_eq!(merged.quantile_ns(0.99), whole.percentile_ns(99));
         }
     }
 
