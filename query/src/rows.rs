@@ -8,7 +8,9 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileGroupPartitioner, FileScanConfigBuilder, ParquetSource,
+};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -26,6 +28,9 @@ use crate::wanted::wanted;
 pub(crate) const TABLES_URL: &str = "ringmark://tables";
 /// Batches that wait for what takes them.
 const BATCHES: usize = 2;
+
+/// Bytes of files that are worth a part of their own.
+const PART_BYTES: usize = 1 << 20;
 
 /// Damage that was found while rows were read.
 pub(crate) type Damage = Arc<Mutex<Vec<String>>>;
@@ -71,8 +76,7 @@ impl Rows {
             let schema = DFSchema::try_from(self.schema.clone())?;
             source = source.with_predicate(state.create_physical_expr(all, &schema)?);
         }
-        let partitions = state.config().target_partitions();
-        let groups = FileGroup::new(files).split_files(partitions);
+        let groups = in_parts(files, state.config().target_partitions());
         let url = ObjectStoreUrl::parse(TABLES_URL)?;
         let config = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_groups(groups)
@@ -113,6 +117,16 @@ impl Rows {
         let plan = StreamingTableExec::try_new(schema.clone(), parts, None, [], false, None)?;
         Ok(Arc::new(plan))
     }
+}
+
+/// As many parts of about the same size: files, and row groups of files.
+fn in_parts(files: Vec<PartitionedFile>, parts: usize) -> Vec<FileGroup> {
+    let whole = FileGroup::new(files);
+    let partitioner = FileGroupPartitioner::new()
+        .with_target_partitions(parts)
+        .with_repartition_file_min_size(PART_BYTES * parts);
+    let groups = partitioner.repartition_file_groups(std::slice::from_ref(&whole));
+    groups.unwrap_or_else(|| whole.split_files(parts))
 }
 
 /// Whether a file may have a row that began in the wanted time.
