@@ -59,7 +59,13 @@ impl HostPolicy {
         Some(self.taken.as_ref().map_or(0, |policy| policy.serial))
     }
 
-    /// Looks at a policy that came or was kept.
+    /// Takes up a policy that was taken before, also if it has ended: an older one is not to come back.
+    pub(in crate::stream) fn remember(&mut self, bytes: &[u8]) {
+        let kept = self.key.as_ref().and_then(|key| key.read(bytes).ok());
+        self.taken = kept.or(self.taken.take());
+    }
+
+    /// Looks at a policy that came.
     pub(in crate::stream) fn hear(&mut self, bytes: &[u8], now_s: u64) -> Heard {
         let Some(key) = &self.key else {
             return Heard::Ignored;
@@ -171,6 +177,21 @@ mod tests {
         assert_eq!(host.hear(&signed(6, 100), 100), Heard::Refused(over));
         assert_eq!(host.hear(&signed(6, 200), 100), Heard::Taken);
         assert_eq!(host.serial(), Some(6));
+    }
+
+    #[test]
+    fn a_policy_that_has_ended_is_remembered() {
+        let mut host = host();
+        host.remember(&signed(7, 100));
+        assert_eq!((host.serial(), host.state(200).serial), (Some(7), None));
+        let old = PolicyFault::Old {
+            serial: 6,
+            newest: 7,
+        };
+        assert_eq!(host.hear(&signed(6, 900), 200), Heard::Refused(old));
+        let mut other = HostPolicy::new(signer(2).key(), Vec::new());
+        other.remember(&signed(7, 100));
+        assert_eq!(other.serial(), Some(0), "its signature is another's");
     }
 
     #[test]

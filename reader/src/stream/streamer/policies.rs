@@ -56,7 +56,7 @@ pub fn kept_policy() -> Option<Policy> {
 }
 
 impl Policies {
-    /// Takes up the policy that an earlier streamer left, if it still holds.
+    /// Takes up the policy that an earlier streamer left.
     pub(super) fn new(key: Option<PolicyKey>, own: Vec<ServicePolicy>) -> Self {
         let mut new = Self {
             held: HostPolicy::new(key, own),
@@ -66,7 +66,7 @@ impl Policies {
         if new.held.serial().is_some()
             && let Some(bytes) = read(&new.kept)
         {
-            let _ = new.held.hear(&bytes, now_s());
+            new.held.remember(&bytes);
         }
         new
     }
