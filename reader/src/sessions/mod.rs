@@ -8,6 +8,8 @@
 //! Over a mapped session: [`info`], its figures; [`lifetime`], whether it was read to its end;
 //! [`pace`], how long to wait for more; [`control`], requests to its process.
 //!
+//! What a streamer left for others: [`stream_status`] of a session, the [`kept_policy`] of the host.
+//!
 //! About sessions that no longer run: [`notes`], why a process is not traced; [`leases`] and
 //! [`clean`], what was removed before it was read, and what may be removed.
 
@@ -20,6 +22,7 @@ pub(crate) mod file_id;
 pub mod find;
 pub(crate) mod found_session;
 pub mod info;
+pub(crate) mod kept_policy;
 pub(crate) mod leases;
 pub(crate) mod lifetime;
 pub mod notes;
@@ -27,4 +30,5 @@ pub(crate) mod pace;
 pub(crate) mod pids;
 pub mod selection;
 pub mod session;
+pub(crate) mod stream_status;
 pub(crate) mod uuid_owners;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::policy::PolicyState;
 use crate::sessions::leases::Removals;
+use crate::sessions::stream_status::PolicyState;
 
 /// Figures of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -28,10 +28,9 @@ use super::address::Address;
 use super::connection::Introduction;
 use super::credentials::Credentials;
 use super::figures::StreamFigures;
-use super::policy::{PolicyKey, PolicyState};
+use super::policy::PolicyKey;
 use super::rate_limit::RateLimit;
 use super::spill::{Spill, SpillOptions};
-use super::status::{self, StreamStatus};
 use super::streamed_session::{Stage, StreamedSession, Waits};
 use crate::error::ReaderError;
 use crate::interval::SCAN_EVERY;
@@ -40,12 +39,12 @@ use crate::pages::codec::{Codec, Packer};
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
+use crate::sessions::stream_status::{self, PolicyState, StreamStatus};
 use crate::sessions::uuid_owners::UuidOwners;
 use dialer::Dialer;
 use disk::Disk;
 use link::CollectorLink;
 use policies::Policies;
-pub use policies::kept_policy;
 use schedule::{Scan, Schedule};
 use triggers::TriggerWatch;
 pub use triggers::Upload;
@@ -348,7 +347,7 @@ impl Streamer {
         self.notices.push(error.to_string());
         let session = self.sessions.remove(index);
         if let Some(drain) = session.drain() {
-            status::remove(drain.session());
+            stream_status::remove(drain.session());
         }
         self.done.sessions_done += 1;
     }
@@ -379,6 +378,6 @@ impl Drop for Streamer {
             .iter_mut()
             .for_each(StreamedSession::keep_acked);
         let drains = self.sessions.iter().filter_map(StreamedSession::drain);
-        drains.for_each(|drain| status::remove(drain.session()));
+        drains.for_each(|drain| stream_status::remove(drain.session()));
     }
 }

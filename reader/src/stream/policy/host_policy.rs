@@ -5,6 +5,7 @@
 use ringmark_format::policy::{Budget, Policy, ServicePolicy};
 
 use super::key::{PolicyFault, PolicyKey};
+use crate::sessions::stream_status::PolicyState;
 
 /// What a streamer knows of policies.
 #[derive(Debug, Default)]
@@ -30,17 +31,6 @@ pub(in crate::stream) enum Heard {
     Refused(PolicyFault),
     /// There is no key, so none counts.
     Ignored,
-}
-
-/// What is to be said about policies to people.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PolicyState {
-    /// Serial of the policy that holds; `None`: none does.
-    pub serial: Option<u64>,
-    /// When it ends, in seconds since 1970.
-    pub until_s: Option<u64>,
-    /// Why the last one that came was refused.
-    pub refused: Option<String>,
 }
 
 impl HostPolicy {

@@ -8,7 +8,6 @@ mod key;
 mod rule_order;
 
 pub(super) use budgets::{Budgets, LeftOut, Verdict};
-pub use host_policy::PolicyState;
 pub(super) use host_policy::{Heard, HostPolicy};
 pub use key::{PolicyFault, PolicyKey, PolicySigner};
 pub(super) use rule_order::RuleOrder;

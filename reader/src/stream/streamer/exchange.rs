@@ -12,9 +12,9 @@ use ringmark_format::Uuid;
 use ringmark_format::stream::kind;
 
 use super::Streamer;
+use crate::sessions::stream_status;
 use crate::stream::connection::{CollectorMessage, Connection, Refusal};
 use crate::stream::outgoing::Outgoing;
-use crate::stream::status;
 use crate::stream::streamed_session::{PassError, Stage, StreamedSession, Waits};
 
 /// How long a page may be under way before it counts as waiting for a slow collector.
@@ -197,7 +197,7 @@ impl Streamer {
     fn end_session(&mut self, index: usize) {
         let mut session = self.sessions.remove(index);
         if let Some(drain) = session.drain() {
-            status::remove(drain.session());
+            stream_status::remove(drain.session());
         }
         let alone = |path: &Path| self.finder.is_alone(path);
         if let Err(error) = session.remove_if_drained(alone) {

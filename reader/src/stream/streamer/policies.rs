@@ -1,21 +1,16 @@
 //! The policy of this host's streamer: heard from the collector or kept from before, and applied.
 
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
 
-use ringmark_format::policy::{POLICY_BYTES_MAX, Policy, ServicePolicy, UncheckedPolicy};
+use ringmark_format::policy::ServicePolicy;
 use ringmark_format::progress::ProgressPolicy;
-use ringmark_ring::session_dir;
 
 use super::rules::{RuleOutcome, RuleThread};
-use crate::stream::policy::{Budgets, Heard, HostPolicy, PolicyKey, PolicyState};
+use crate::sessions::kept_policy::{self, now_s};
+use crate::sessions::stream_status::PolicyState;
+use crate::stream::policy::{Budgets, Heard, HostPolicy, PolicyKey};
 use crate::stream::streamed_session::StreamedSession;
 use crate::whole_file;
-
-/// Where the newest policy is kept, in the directory of the sessions.
-const KEPT: &str = "policy";
 
 /// Policies, and what they bound.
 #[derive(Default)]
@@ -32,39 +27,16 @@ pub(super) struct Policies {
     held_serial: Option<u64>,
 }
 
-fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
-}
-
-/// The bytes of a policy that was left there.
-fn read(kept: &Path) -> Option<Vec<u8>> {
-    let (mut bytes, most) = (Vec::new(), POLICY_BYTES_MAX as u64 + 1);
-    let file = fs::File::open(kept).ok()?;
-    file.take(most).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-/// The newest policy that a streamer of this host took, if it has not ended. Sessions keep its rules until then, also
-/// without a streamer. Its signature was checked when it was taken.
-#[must_use]
-pub fn kept_policy() -> Option<Policy> {
-    let bytes = read(&session_dir::path().join(KEPT))?;
-    let split = UncheckedPolicy::split(&bytes).ok()?;
-    let policy = Policy::parse(split.signed).ok()?;
-    (now_s() < policy.until_s).then_some(policy)
-}
-
 impl Policies {
     /// Takes up the policy that an earlier streamer left.
     pub(super) fn new(key: Option<PolicyKey>, own: Vec<ServicePolicy>) -> Self {
         let mut new = Self {
             held: HostPolicy::new(key, own),
-            kept: session_dir::path().join(KEPT),
+            kept: kept_policy::path(),
             ..Self::default()
         };
         if new.held.serial().is_some()
-            && let Some(bytes) = read(&new.kept)
+            && let Some(bytes) = kept_policy::read(&new.kept)
         {
             new.held.remember(&bytes);
         }

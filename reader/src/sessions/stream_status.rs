@@ -3,18 +3,28 @@
 //! `ringmark list` and `stat` read it: they have no other way to the streamer.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::policy::PolicyState;
-use crate::sessions::session::Session;
+use super::session::Session;
+#[cfg(feature = "stream")]
 use crate::whole_file;
 
 /// Most bytes of the file that are read.
 const BYTES_MAX: usize = 4096;
 /// Age after which a status no longer counts: its streamer is gone.
 const STALE: Duration = Duration::from_secs(5);
+
+/// What is to be said about policies to people.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PolicyState {
+    /// Serial of the policy that holds; `None`: none does.
+    pub serial: Option<u64>,
+    /// When it ends, in seconds since 1970.
+    pub until_s: Option<u64>,
+    /// Why the last one that came was refused.
+    pub refused: Option<String>,
+}
 
 /// The status of a session's stream, as its streamer last wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,9 +77,8 @@ impl StreamStatus {
             spilled: number("spilled")?,
             lag_ms: number("lag_ms")?,
             lost: number("lost")?,
-            // A streamer of an earlier version does not count them.
-            overwritten: number("overwritten").unwrap_or(0),
-            over_budget: number("over_budget").unwrap_or(0),
+            overwritten: number("overwritten")?,
+            over_budget: number("over_budget")?,
             policy: PolicyState {
                 serial: number("policy_serial"),
                 until_s: number("policy_until"),
@@ -78,6 +87,7 @@ impl StreamStatus {
         })
     }
 
+    #[cfg(any(feature = "stream", test))]
     fn text(&self) -> String {
         let connected = u8::from(self.connected);
         let mut text = format!(
@@ -105,7 +115,8 @@ impl StreamStatus {
     }
 
     /// Writes the status.
-    pub(super) fn write(&self, session: &Session) -> io::Result<()> {
+    #[cfg(feature = "stream")]
+    pub(crate) fn write(&self, session: &Session) -> std::io::Result<()> {
         let Some(path) = place(session) else {
             return Ok(());
         };
@@ -114,7 +125,8 @@ impl StreamStatus {
 }
 
 /// Removes the status of a session that is not streamed any more.
-pub(super) fn remove(session: &Session) {
+#[cfg(feature = "stream")]
+pub(crate) fn remove(session: &Session) {
     if let Some(path) = place(session) {
         // A file that cannot be removed is stale soon; a session that starts later removes it.
         let _ = fs::remove_file(path);
