@@ -21,7 +21,8 @@ use std::io;
 use std::sync::Arc;
 
 use clap::Parser;
-use ringmark_cli::{CompactOptions, Extension, store_url};
+use ringmark_cli::CompactOptions;
+use ringmark_console::extension::{Extension, store_url};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
@@ -72,6 +73,13 @@ impl Extension for Fleet {
         Ok(Box::new(remote::Bucket::open(url)?))
     }
 
+    fn stream(&self, words: Vec<OsString>) -> u8 {
+        ringmark_stream::install_objects(Box::new(Self));
+        ringmark_stream::run(words)
+    }
+}
+
+impl ringmark_stream::Objects for Fleet {
     fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>> {
         Ok(Arc::new(remote::Bucket::open(url)?))
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use ringmark_cli::store_url;
+use ringmark_console::extension::store_url;
 use ringmark_decoder::store::{
     self, DirectorySource, ListedObject, OBJECTS_ID, ObjectSource, Opened, RAW,
 };

@@ -5,7 +5,7 @@ use ringmark_decoder::{Dump, DumpBuilder, Filter, parse_timestamp};
 use ringmark_format::policy::{POLICY_BYTES_MAX, Policy, UncheckedPolicy};
 use ringmark_format::session_text::SessionRequest;
 
-#[path = "../../tools/src/output/units.rs"]
+#[path = "../../console/src/units.rs"]
 #[allow(dead_code, reason = "the command line uses all of it")]
 mod units;
 

@@ -73,7 +73,7 @@
 //!
 //! # Environment variables
 //!
-//! [`start_from_env`] reads them; the reference of the guide, `docs/src/reference-settings.md`,
+//! [`start_from_env`] reads them; the reference of the guide, which `docs/build` writes,
 //! describes each key and says when to change it.
 //!
 //! | variable | default | effect |

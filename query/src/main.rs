@@ -15,10 +15,8 @@ mod wanted;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use ringmark_cli::{Extension, Question};
-use ringmark_collector::store::objects::ObjectStore;
+use ringmark_console::extension::{Extension, Question};
 use ringmark_decoder::store::ObjectSource;
 use ringmark_fleet::Fleet;
 
@@ -45,7 +43,7 @@ impl Extension for Query {
         Fleet.source(url)
     }
 
-    fn place(&self, url: &str) -> io::Result<Arc<dyn ObjectStore>> {
-        Fleet.place(url)
+    fn stream(&self, words: Vec<OsString>) -> u8 {
+        Fleet.stream(words)
     }
 }

@@ -14,7 +14,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use futures_util::StreamExt;
-use ringmark_cli::{Answer, Cell, Question};
+use ringmark_console::answer::{Answer, Cell};
+use ringmark_console::extension::Question;
 use ringmark_fleet::{Stored, TABLES};
 
 use crate::quantiles;

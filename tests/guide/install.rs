@@ -40,11 +40,14 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("share/man/man1/ringmark.1", ".TH"),
     ("share/man/man1/ringmark-record.1", "\\-on\\-death"),
-    ("share/bash-completion/completions/ringmark", "complete"),
+    (
+        "share/bash-completion/completions/ringmark",
+        "complete -F _ringmark",
+    ),
     ("share/zsh/site-functions/_ringmark", "#compdef ringmark"),
     (
         "share/fish/vendor_completions.d/ringmark.fish",
-        "--command ringmark",
+        "-c ringmark",
     ),
     ("include/ringmark.h", "ringmark_layout.h"),
     (

@@ -40,7 +40,15 @@ pub fn path() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    build_with(&["--workspace", "--bin", "ringmark"], "ringmark")
+    let bins = [
+        "--bin",
+        "ringmark",
+        "--bin",
+        "ringmark-stream",
+        "--bin",
+        "ringmark-reference",
+    ];
+    build_with(&[&["--workspace"][..], &bins].concat(), "ringmark")
 }
 
 /// The program `name` of a package that other tests do not need: Cargo builds it, for this test's

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod ca;
 pub mod code;
 pub mod collecting;
+pub mod commands;
 pub mod compiler;
 pub mod delivery;
 pub mod dirs;

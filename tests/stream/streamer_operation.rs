@@ -7,13 +7,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use ringmark_collector::Figures;
 use ringmark_collector::certs::{self, Validity};
+use ringmark_reader::stream::StreamFigures;
 use ringmark_tests::ca::Ca;
 use ringmark_tests::collecting::{segments, served_page, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Running, binary, wait_until, workspace_root};
+use ringmark_tests::{Running, binary, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -210,16 +212,15 @@ fn told(text: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Names and meanings of the figures in the guide.
+/// Names and meanings of the figures from which the guide's page is made.
 fn described() -> BTreeSet<(String, String)> {
-    let page = fs::read_to_string(workspace_root().join("docs/src/reference-figures.md"));
-    let page = page.unwrap();
-    let rows = page.lines().filter_map(|line| {
-        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
-        let (_, text) = rest.strip_suffix(" |")?.split_once(" | ")?;
-        Some((name.to_owned(), text.to_owned()))
-    });
-    rows.collect()
+    let streamer = StreamFigures {
+        certificate_until: Some(0),
+        certificate_renewal: Some(0),
+        ..StreamFigures::default()
+    };
+    let collector = Figures::default().text();
+    &told(&collector) | &told(&streamer.text())
 }
 
 #[test]

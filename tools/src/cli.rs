@@ -1,22 +1,17 @@
-//! The command line: one definition gives parser, help, man pages and completions.
+//! The command line: one definition gives parser and help, and ringmark-reference its pages.
 
-mod completion;
 mod groups;
+mod streams;
 
-use std::io::{self, Write};
+use std::io;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
-    cat, certs, clean, collect, compact, completions, cut, demo, doctor, enable, events, export,
-    functions, graph, list, man, policy, query, record, reference, report, run, scan, snapshot,
-    stat, store, stream, top, trace, verify, view,
+    cat, clean, compact, cut, demo, doctor, enable, events, export, functions, graph, list, query,
+    record, report, run, scan, snapshot, stat, top, trace, verify, view,
 };
-use crate::output::{Color, Exit, Sink, Style, columns, note};
-
-/// Most columns of help.
-const HELP_COLUMNS: usize = 80;
 
 /// Text below the help of `ringmark` and its manual page.
 const EXIT_CODES: &str = "\
@@ -41,20 +36,8 @@ Examples:
     max_term_width = HELP_COLUMNS
 )]
 pub(crate) struct Cli {
-    /// When to print in colour: auto, always or never
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    pub(crate) color: Color,
-    /// Show long output on a terminal without a pager
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
+    #[command(flatten)]
+    pub(crate) terminal: TerminalOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -67,13 +50,10 @@ pub(crate) enum Command {
     Top(top::Args),
     Record(record::Args),
     Snapshot(snapshot::Args),
-    Stream(stream::Args),
-    Collect(collect::Args),
+    #[command(flatten)]
+    Streams(streams::Streams),
     Compact(compact::CompactOptions),
     Query(query::Args),
-    Store(store::Args),
-    Certs(certs::Args),
-    Policy(policy::Args),
     Events(events::Args),
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
@@ -82,7 +62,7 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Graph(graph::Args),
     Export(export::Args),
-    Scan(scan::Args),
+    Scan(Box<scan::Args>),
     View(view::Args),
     Verify(verify::Args),
     Stat(stat::Args),
@@ -93,20 +73,31 @@ pub(crate) enum Command {
     Demo(demo::Args),
     #[command(hide = true)]
     DemoJob(demo::JobArgs),
-    Completions(completions::Args),
-    Man(man::Args),
-    #[command(hide = true)]
-    Reference(reference::Args),
+}
+
+/// Reads the command line of this process, and runs it.
+///
+/// # Errors
+/// What went wrong; [`ringmark_console::report`] gives it an exit code.
+pub(crate) fn run() -> anyhow::Result<Exit> {
+    if let Some(exit) = streams::answer_help()? {
+        return Ok(exit);
+    }
+    match Cli::read() {
+        Ok(cli) => {
+            cli.terminal.apply();
+            cli.command.run()
+        }
+        Err(error) => Ok(refuse(&error)),
+    }
 }
 
 impl Cli {
-    /// The command line of this process, read. If a shell asks what can follow in one, it is answered
-    /// instead, and the process ends.
+    /// The command line of this process, read.
     ///
     /// # Errors
     /// It is wrong, or asks for help.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        completion::answer(Self::command);
         let columns = columns(io::stdout()).map_or(HELP_COLUMNS, |there| there.min(HELP_COLUMNS));
         let mut command = groups::with_groups(Self::command(), columns);
         let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -114,11 +105,21 @@ impl Cli {
     }
 }
 
+/// The definition of the command line, with that of `ringmark-stream` in place of its commands' first lines.
+#[must_use]
+pub fn command_line(streams: clap::Command) -> clap::Command {
+    let real = streams.get_subcommands().cloned();
+    real.fold(Cli::command(), |all, command| {
+        let name = command.get_name().to_owned();
+        all.mut_subcommand(name, |_| command)
+    })
+}
+
 impl Command {
     /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong; [`crate::output::report`] gives it an exit code.
+    /// What went wrong; [`ringmark_console::report`] gives it an exit code.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self {
             Self::Run(args) => args.run(),
@@ -126,13 +127,9 @@ impl Command {
             Self::Top(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Snapshot(args) => args.run(),
-            Self::Stream(args) => args.run(),
-            Self::Collect(args) => args.run(Cli::command()),
+            Self::Streams(_) => streams::go_on(),
             Self::Compact(args) => args.run(),
             Self::Query(args) => args.run(),
-            Self::Store(args) => args.run(),
-            Self::Certs(args) => args.run(),
-            Self::Policy(args) => args.run(),
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),
@@ -151,39 +148,6 @@ impl Command {
             Self::Doctor(args) => args.run(),
             Self::Demo(args) => args.run(),
             Self::DemoJob(args) => args.run(),
-            Self::Completions(args) => args.run(),
-            Self::Man(args) => args.run(Cli::command()),
-            Self::Reference(args) => args.run(Cli::command()),
         }
     }
-}
-
-/// Prints help on a terminal. Clap wraps sentences; examples and short descriptions are left to us.
-fn print_within(columns: usize, help: &clap::Error) -> io::Result<()> {
-    let text = match Style::detect().is_on() {
-        true => help.render().ansi().to_string(),
-        false => help.render().to_string(),
-    };
-    let mut out = Sink::direct().within(Some(columns));
-    out.write_all(text.as_bytes())?;
-    out.finish()
-}
-
-/// Prints help, or what is wrong with the command line.
-pub(crate) fn refuse(error: &clap::Error) -> Exit {
-    if !error.use_stderr() {
-        // A closed pipe does not matter to help.
-        let _ = match columns(io::stdout()) {
-            Some(columns) => print_within(columns, error),
-            None => error.print(),
-        };
-        return Exit::FINE;
-    }
-    let text = error.to_string();
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return Exit::USAGE;
-    }
-    note(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
-    Exit::USAGE
 }

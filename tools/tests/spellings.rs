@@ -211,28 +211,3 @@ fn every_help_fits_80_columns_and_has_no_stale_word() {
     }
     assert!(seen >= 30, "{seen} texts");
 }
-
-#[test]
-fn manual_pages_name_the_variables_that_their_commands_use() {
-    let stage = Stage::new("man");
-    let _ = stage.run(&["man", "pages"]).expect_code(0);
-    let man = stage.run(&["man"]).expect_code(0).stdout_text();
-    let settings =
-        fs::read_to_string(workspace_root().join("docs/src/reference-settings.md")).unwrap();
-    let (_, variables) = man.split_once(".SH ENVIRONMENT\n").expect("variables");
-    let variables = variables.split(".SH ").next().unwrap();
-    for name in variables
-        .lines()
-        .filter_map(|line| line.strip_prefix("\\fB"))
-    {
-        let name = name.trim_end_matches("\\fR").split(',').next().unwrap();
-        assert!(settings.contains(&format!("`{name}`")), "{name}");
-    }
-    for (command, uses) in [("record", true), ("trace-start", false), ("certs", false)] {
-        let page = fs::read_to_string(stage.path(&format!("pages/ringmark-{command}.1")));
-        let page = page.unwrap();
-        assert_eq!(page.contains("RINGMARK_ASK_ENDS"), uses, "{command}");
-        // Colours are for all.
-        assert!(page.contains("NO_COLOR"), "{command}");
-    }
-}

@@ -345,13 +345,7 @@ fn ring_files_that_are_none_are_told_and_left() {
 fn a_closed_pipe_is_fine_and_quiet() {
     let stage = Stage::new("closed-pipe");
     stage.record("a.rmk", &["1", "5000", "mix"]);
-    for command in [
-        "cat a.rmk",
-        "cat a.rmk --json",
-        "man",
-        "completions bash",
-        "--help",
-    ] {
+    for command in ["cat a.rmk", "cat a.rmk --json", "--help"] {
         let mut shell = stage.command("bash");
         let script = format!("\"$0\" {command} | true; echo ${{PIPESTATUS[0]}}");
         let found = run(

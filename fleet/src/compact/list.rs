@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use ringmark_cli::store_url;
+use ringmark_console::extension::store_url;
 use ringmark_decoder::parse_timestamp;
 
 use super::added_file::AddedFile;

@@ -34,7 +34,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use ringmark_cli::{CompactOptions, store_url};
+use ringmark_cli::CompactOptions;
+use ringmark_console::extension::store_url;
 use ringmark_decoder::duration_ns;
 use ringmark_decoder::store::{self, DirectorySource, ObjectSource};
 use ringmark_format::Uuid;

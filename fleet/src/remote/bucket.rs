@@ -26,7 +26,7 @@ impl Bucket {
     /// The address is wrong, or settings in the environment are.
     pub(crate) fn open(url: &str) -> io::Result<Self> {
         // A segment that is fetched is an open file while it is read.
-        ringmark_cli::take_all_descriptors();
+        ringmark_console::descriptors::take_all();
         let set = std::env::vars_os().filter_map(|(name, value)| {
             let text = (name.into_string(), value.into_string());
             Some((text.0.ok()?, text.1.ok()?))

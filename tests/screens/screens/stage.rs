@@ -1,22 +1,17 @@
 //! What is shown: a living program with odd names, trace files of it, and the command lines of all
 //! screens.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
-use ringmark_tests::{Running, run, wait_until, workspace_root};
+use ringmark_tests::{Running, commands, run, wait_until};
 
-/// Command lines whose help is shown: of `ringmark` itself, and of all commands in the guide's reference.
+/// Command lines whose help is shown: of `ringmark` itself, and of all its commands.
 pub(crate) fn helps() -> Vec<String> {
-    let page = workspace_root().join("docs/src/reference-commands.md");
-    let page = fs::read_to_string(page).expect("the reference");
-    let headings = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("## ringmark "));
-    let helps = headings.map(|command| format!("{command} --help"));
+    let all = commands::all().into_iter();
+    let helps = all.map(|command| format!("{command} --help"));
     let helps: Vec<_> = helps
         .chain(["--help", "help", "help cat"].map(str::to_owned))
         .collect();

@@ -194,6 +194,8 @@ pub const PRODUCT: &[&str] = &[
     "producer/macros",
     "reader",
     "ring",
+    "console",
+    "stream",
     "tools",
 ];
 
@@ -247,6 +249,8 @@ pub const OUR_BYTES: &[&str] = &[
     "producer/",
     "reader/",
     "ring/",
+    "console/",
+    "stream/",
     "tools/",
 ];
 
@@ -293,6 +297,8 @@ pub const PLAIN: &[&str] = &[
     "reader/",
     "ring/",
     "tests/",
+    "console/",
+    "stream/",
     "tools/",
 ];
 

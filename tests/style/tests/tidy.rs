@@ -216,14 +216,6 @@ fn documents_exist_and_their_links_lead_somewhere() {
 }
 
 #[test]
-fn help_fits_a_terminal() {
-    report(docs::wide_help(find(
-        sources(),
-        "docs/src/reference-commands.md",
-    )));
-}
-
-#[test]
 fn messages_that_are_explained_are_printed() {
     let page = find(sources(), "docs/src/troubleshooting.md");
     let product: Vec<_> = product().collect();

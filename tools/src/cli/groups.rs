@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use crate::output::width::{pad, wrap};
+use ringmark_console::width::{pad, wrap};
 
 /// Heading of each group, and its commands, those first that people need first.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -31,7 +31,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "stream", "collect", "compact", "query", "store", "certs", "policy",
         ],
     ),
-    ("Help", &["doctor", "demo", "completions", "man", "help"]),
+    ("Help", &["doctor", "demo", "help"]),
 ];
 
 /// Columns before the text about a command.

@@ -9,10 +9,10 @@ use crate::input::{follow, notices, rings};
 use crate::options::event_filter::FilterOptions;
 use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
-use crate::output::json::JsonVersion;
 use crate::output::last_words::{self, Show};
 use crate::output::tree::Tree;
-use crate::output::{Exit, Failure, Sink, note};
+use ringmark_console::json::JsonVersion;
+use ringmark_console::{Exit, Failure, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
 const LINES_BYTES: usize = 60 << 10;

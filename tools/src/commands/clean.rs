@@ -4,8 +4,8 @@ use std::io::Write;
 
 use ringmark_reader::clean;
 
-use crate::output::units::{counted, parse_size, size};
-use crate::output::{Exit, Sink, note, printable};
+use ringmark_console::units::{counted, parse_size, size};
+use ringmark_console::{Exit, Sink, note, printable};
 
 /// Remove sessions of dead processes
 #[derive(Debug, clap::Args)]

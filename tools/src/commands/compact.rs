@@ -1,8 +1,8 @@
 //! `compact`: tables of what collectors have stored as objects. `ringmark-fleet` makes them.
 
-use crate::extension;
-use crate::output::Exit;
-use crate::output::json::{Head, Line, NewJsonOption, object};
+use ringmark_console::Exit;
+use ringmark_console::extension;
+use ringmark_console::json::{Head, Line, NewJsonOption, object};
 
 /// Make Parquet tables of what collectors have stored as objects
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use ringmark_reader::{Dump, Durability};
 
 use crate::input::trace_files::Input;
 use crate::options::event_filter::TimeOptions;
-use crate::output::file::destination;
-use crate::output::units::{count, counted, size};
-use crate::output::{Exit, Failure, note};
+use ringmark_console::file::destination;
+use ringmark_console::units::{count, counted, size};
+use ringmark_console::{Exit, Failure, note};
 
 /// Cut a piece out of trace files, to hand it on
 #[derive(Debug, clap::Args)]

@@ -7,12 +7,12 @@ use ringmark::__private::reference;
 use ringmark_reader::host::{self, Finding, Verdict};
 use serde_json::json;
 
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, NewJsonOption};
-use crate::output::units::counted;
-use crate::output::width::{pad, wrap};
-use crate::output::{Exit, Sink, Style, json, printable};
 use crate::tracing::surroundings;
+use ringmark_console::json::{Head, NewJsonOption};
+use ringmark_console::units::counted;
+use ringmark_console::wide::WideOption;
+use ringmark_console::width::{pad, wrap};
+use ringmark_console::{Exit, Sink, Style, json, printable};
 
 /// Columns of a verdict's word, and of what was looked at.
 const VERDICT_COLUMNS: usize = 9;
@@ -221,7 +221,7 @@ mod tests {
         );
         for columns in [30, 40, 59, 60, 80, 200] {
             let text = lines(&finding, Some(columns), Style::none());
-            let widest = text.lines().map(crate::output::width::width).max();
+            let widest = text.lines().map(ringmark_console::width::width).max();
             assert!(widest <= Some(columns), "{columns}: {text}");
         }
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use ringmark_decoder::EventType;
 use ringmark_format::schema::Level;
 use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
-use ringmark_reader::stream::kept_policy;
+use ringmark_reader::kept_policy;
 use ringmark_reader::{Access, Session, control, find};
 
-use crate::commands::policy;
 use crate::input::{held_off, rings};
 use crate::options::event_filter;
-use crate::output::units::counted;
-use crate::output::{Exit, Failure, Sink, note, printable, text};
+use ringmark_console::policy;
+use ringmark_console::units::counted;
+use ringmark_console::{Exit, Failure, Sink, note, printable, text};
 
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

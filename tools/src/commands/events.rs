@@ -10,10 +10,10 @@ use crate::input::held_off::is_on;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, JsonOption};
-use crate::output::units::counted;
-use crate::output::{Exit, Sink, Style, Table, json, printable};
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::units::counted;
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]

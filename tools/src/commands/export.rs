@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::Dump;
 use ringmark_export::{Counts, Format, Plan, Written};
 
-use crate::extension;
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
-use crate::output::file::{Former, is_standard, replace, tell_set_aside};
-use crate::output::progress::ProgressLine;
-use crate::output::units::{count, counted, size};
-use crate::output::{Exit, Failure, endings, note};
+use crate::output::endings;
+use ringmark_console::extension;
+use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
+use ringmark_console::progress::ProgressLine;
+use ringmark_console::units::{count, counted, size};
+use ringmark_console::{Exit, Failure, note};
 
 /// The format of an export, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

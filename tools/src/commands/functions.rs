@@ -11,12 +11,12 @@ use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
 use crate::options::rows::LinesOption;
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, NewJsonOption};
-use crate::output::units::{count, counted};
-use crate::output::{Exit, Failure, Sink, Style, Table, json, note, printable};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::untraceable::{NO_SITES, no_sites};
+use ringmark_console::json::{Head, NewJsonOption};
+use ringmark_console::units::{count, counted};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, Style, Table, json, note, printable};
 
 /// List functions that can be traced, in a running process or in a file
 #[derive(Debug, clap::Args)]

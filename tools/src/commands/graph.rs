@@ -13,12 +13,12 @@ use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
 use crate::options::event_filter::no_name;
-use crate::options::wide::WideOption;
-use crate::output::json::{JsonOption, JsonVersion};
-use crate::output::units::{counted, parse_min_time, whole_ns};
-use crate::output::width::{SHORTEST_NAME, shorten, width};
-use crate::output::{Exit, Failure, Sink, Style, note, printable};
 use crate::tables::cover;
+use ringmark_console::json::{JsonOption, JsonVersion};
+use ringmark_console::units::{counted, parse_min_time, whole_ns};
+use ringmark_console::wide::WideOption;
+use ringmark_console::width::{SHORTEST_NAME, shorten, width};
+use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]

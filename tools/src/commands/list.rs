@@ -13,17 +13,18 @@ use ringmark_reader::{
 };
 use serde_json::json;
 
-use crate::extension::place_parser;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::options::rows::LinesOption;
 use crate::options::sessions::SessionOptions;
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, JsonOption};
+use crate::output::endings;
 use crate::output::last_words::{self, Show};
-use crate::output::units::{count, size};
-use crate::output::{Exit, Sink, Style, Table, endings, json, note, printable};
 use crate::tables::session_table;
+use ringmark_console::extension::place_parser;
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::units::{count, size};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]

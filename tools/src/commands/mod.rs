@@ -1,11 +1,8 @@
 //! One module per command: its options and what it does.
 
 pub(crate) mod cat;
-pub(crate) mod certs;
 pub(crate) mod clean;
-pub(crate) mod collect;
 pub(crate) mod compact;
-pub(crate) mod completions;
 pub(crate) mod cut;
 pub(crate) mod demo;
 pub(crate) mod doctor;
@@ -15,11 +12,8 @@ pub(crate) mod export;
 pub(crate) mod functions;
 pub(crate) mod graph;
 pub(crate) mod list;
-pub(crate) mod man;
-pub(crate) mod policy;
 pub(crate) mod query;
 pub(crate) mod record;
-pub(crate) mod reference;
 pub(crate) mod report;
 mod report_changes;
 pub(crate) mod report_page;
@@ -28,9 +22,6 @@ pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
-pub(crate) mod store;
-mod store_hosts;
-pub(crate) mod stream;
 pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod verify;

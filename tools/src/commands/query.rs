@@ -1,9 +1,9 @@
 //! `query`: SQL over what collectors have stored. `ringmark-query` answers it.
 
-use crate::extension::{self, QUERY, Question};
-use crate::output::Exit;
-use crate::output::answer::Format;
-use crate::output::units::parse_size;
+use ringmark_console::Exit;
+use ringmark_console::answer::Format;
+use ringmark_console::extension::{self, QUERY, Question};
+use ringmark_console::units::parse_size;
 
 /// Answer a question in SQL about a store and its tables
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,6 @@ use clap::ValueEnum;
 use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 
 use crate::input::trace_files;
-use crate::output::file::{DEFAULT_FILE, destination, is_standard};
-use crate::output::units::parse_duration;
-use crate::output::{Exit, Failure};
 use crate::recording::attached::Attached;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::settings::ProgramOptions;
@@ -19,6 +16,9 @@ use crate::recording::{command, deaths, sessions};
 use crate::tables::summary;
 use crate::tracing::preload::{FunctionOptions, Wanted};
 use crate::tracing::rings::{Rings, parse_ring};
+use ringmark_console::file::{DEFAULT_FILE, destination, is_standard};
+use ringmark_console::units::parse_duration;
+use ringmark_console::{Exit, Failure};
 
 /// Record programs to a trace file while they run
 #[derive(Debug, clap::Args)]

@@ -12,14 +12,14 @@ use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::figures::FigureOptions;
 use crate::options::rows::{LinesOption, SortBy};
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, JsonOption, JsonVersion};
-use crate::output::{Exit, Failure, Sink, Style, note, printable};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::{self, Source};
 use crate::tables::{cover, event_table, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::json::{Head, JsonOption, JsonVersion};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 
 /// Count events, spans and calls, and sum up their durations
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,9 @@ use std::io::Write;
 use ringmark_decoder::{Change, Dump, Figure, Figures};
 
 use crate::options::rows::{LinesOption, SortBy};
-use crate::output::json::JsonOption;
-use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::change_table;
+use ringmark_console::json::JsonOption;
+use ringmark_console::{Exit, Failure, Sink, Style};
 
 /// The figure whose change rows are ordered by.
 ///

@@ -8,12 +8,13 @@ use ringmark_export::{About, Cut, Plan, write_html};
 
 use super::export::{shown, tell};
 use crate::input::exported::tell_nothing;
-use crate::output::file::{Former, is_standard, replace};
+use crate::output::endings;
 use crate::output::last_words::{self, Show};
-use crate::output::progress::ProgressLine;
-use crate::output::units::{count, size};
-use crate::output::{Failure, endings, note, printable};
 use crate::tables::cover;
+use ringmark_console::file::{Former, is_standard, replace};
+use ringmark_console::progress::ProgressLine;
+use ringmark_console::units::{count, size};
+use ringmark_console::{Failure, note, printable};
 
 /// More spans and calls than a browser shows smoothly.
 const SLICES_MAX: u64 = 3_000_000;

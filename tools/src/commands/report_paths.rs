@@ -6,9 +6,9 @@ use ringmark_decoder::{Dump, Filter, PathName, Paths};
 
 use crate::options::event_filter::no_name;
 use crate::options::rows::{LinesOption, SortBy};
-use crate::output::{Failure, Sink, Style, printable};
 use crate::tables::cover;
 use crate::tables::path_table::{self, Order};
+use ringmark_console::{Failure, Sink, Style, printable};
 
 /// Options that ask for something else of a report.
 const OTHERS: [&str; 7] = [

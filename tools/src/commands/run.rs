@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::input::trace_files;
-use crate::output::Exit;
-use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::tables::summary;
 use crate::tracing::preload::FunctionOptions;
+use ringmark_console::Exit;
+use ringmark_console::file::{DEFAULT_FILE, is_standard};
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]

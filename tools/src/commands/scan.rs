@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use ringmark_decoder::{ArgColumn, Chosen, Column, CsvWriter, Dump, Group, Groups, RowsEnd};
 
 use super::export::exit_of;
-use crate::extension;
 use crate::input::exported::ChosenOptions;
 use crate::input::trace_files::Input;
-use crate::output::file::{Former, is_standard, replace};
-use crate::output::units::{count, counted};
-use crate::output::{Exit, Sink, endings, note};
+use crate::output::endings;
+use ringmark_console::extension;
+use ringmark_console::file::{Former, is_standard, replace};
+use ringmark_console::units::{count, counted};
+use ringmark_console::{Exit, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
 const LINES_BYTES: usize = 60 << 10;

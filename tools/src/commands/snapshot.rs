@@ -8,11 +8,12 @@ use ringmark_reader::record::SessionEnd;
 use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, snapshot};
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
-use crate::output::file::{DEFAULT_FILE, destination};
-use crate::output::units::{count, counted, duration, overwritten, parse_duration, size};
-use crate::output::{Exit, Failure, endings, note, printable};
-use crate::recording::signals::Signals;
+use crate::output::endings;
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::file::{DEFAULT_FILE, destination};
+use ringmark_console::signals::Signals;
+use ringmark_console::units::{count, counted, duration, overwritten, parse_duration, size};
+use ringmark_console::{Exit, Failure, note, printable};
 
 /// Copy what is in the rings now to a trace file, without disturbing the programs
 #[derive(Debug, clap::Args)]

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Counted, Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
-use ringmark_reader::stream::{StreamStatus, kept_policy};
 use ringmark_reader::{Access, SessionInfo, find};
+use ringmark_reader::{StreamStatus, kept_policy};
 use serde_json::json;
 
-use crate::commands::policy;
 use crate::commands::verify::account;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::trace_files::Input;
 use crate::input::{held_off, rings};
-use crate::options::wide::WideOption;
-use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
-use crate::output::units::{
-    count, counted, duration, over_budget, overwritten, parse_duration, size,
-};
-use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::session_table::{self, duration_ns, text};
 use crate::tables::{host_table, summary};
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::policy;
+use ringmark_console::units::{
+    count, counted, duration, over_budget, overwritten, parse_duration, size,
+};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, printable};
 
 /// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
@@ -323,7 +323,7 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
     ] {
         add(name, text(session, tag));
     }
-    let host = (!session.host().is_empty()).then(|| host_table::name(session.host()));
+    let host = (!session.host().is_empty()).then(|| ringmark_console::host_name(session.host()));
     add("host", host);
     if let Some(header) = session.header {
         add("pid", Some(header.pid.to_string()));

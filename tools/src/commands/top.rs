@@ -9,11 +9,12 @@ use crate::live::once;
 use crate::live::screen::{self, Left};
 use crate::live::watch::{Target, Watch};
 use crate::options::rows::LinesOption;
-use crate::options::wide::WideOption;
-use crate::output::json::NewJsonOption;
+use crate::output::endings;
 use crate::output::last_words::{self, Show};
-use crate::output::units::parse_duration;
-use crate::output::{Exit, Failure, Sink, endings, note_lines};
+use ringmark_console::json::NewJsonOption;
+use ringmark_console::units::parse_duration;
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, note_lines};
 
 /// Watch running programs: rates, losses, hottest spans and functions, open spans
 #[derive(Debug, clap::Args)]

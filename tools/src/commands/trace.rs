@@ -7,13 +7,13 @@ mod trigger;
 
 use ringmark_format::tracer_text::Verb;
 
-use crate::output::json::NewJsonOption;
-use crate::output::{Exit, Failure, note, printable};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames, PatternSyntax};
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
 use change::change;
+use ringmark_console::json::NewJsonOption;
+use ringmark_console::{Exit, Failure, note, printable};
 
 /// Enable and disable functions of a running process
 #[derive(Debug, clap::Args)]

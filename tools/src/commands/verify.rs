@@ -5,11 +5,11 @@ use std::io::Write;
 use ringmark_decoder::Verification;
 
 use crate::input::trace_files::{self, Input};
-use crate::options::wide::WideOption;
-use crate::output::json::JsonOption;
 use crate::output::last_words::{self, Show};
-use crate::output::{Exit, Sink, Style};
 use crate::tables::host_table;
+use ringmark_console::json::JsonOption;
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style};
 
 /// Check that trace files are whole, and say what was lost
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = self.input.read_quietly()?;
-        let mut found = dump.verify_at(host_table::now_ns());
+        let mut found = dump.verify_at(ringmark_console::now_ns());
         found.cut_off = trace_files::cut_off(&self.input.files())?;
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
         let mut out = match self.json.is_on() {

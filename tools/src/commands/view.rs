@@ -10,10 +10,11 @@ use ringmark_export::Format;
 use super::export::{exit_of, tell};
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
-use crate::output::units::{counted, duration, parse_duration, whole_ns};
-use crate::output::{Exit, Failure, endings, note};
-use crate::recording::signals::Signals;
+use crate::output::endings;
 use crate::viewer::{Ended, Server};
+use ringmark_console::signals::Signals;
+use ringmark_console::units::{counted, duration, parse_duration, whole_ns};
+use ringmark_console::{Exit, Failure, note};
 
 /// The page that shows the trace.
 const ORIGIN: &str = "https://ui.perfetto.dev";
@@ -134,7 +135,7 @@ fn tell_how(port: u16, wait: Duration) {
     note("the browser asks whether the page may reach this device or local network: allow it");
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
-    let host = crate::output::printable(&host);
+    let host = ringmark_console::printable(&host);
     note(&format!(
         "if the browser is on another machine, run there: ssh -L {PAGE_PORT}:127.0.0.1:{port} {host}"
     ));

@@ -8,8 +8,8 @@ use ringmark_export::{Counts, Cut, Plan};
 use super::trace_files::Input;
 use super::{notices, rings};
 use crate::options::event_filter::FilterOptions;
-use crate::output::units::{count, parse_duration, parse_min_time, whole_ns};
-use crate::output::{Failure, note};
+use ringmark_console::units::{count, parse_duration, parse_min_time, whole_ns};
+use ringmark_console::{Failure, note};
 
 /// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
 const SLICES_MAX: u64 = 3_000_000;

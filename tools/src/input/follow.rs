@@ -11,12 +11,13 @@ use anyhow::Context;
 use ringmark_decoder::{Follower, Output, Why};
 use ringmark_format::block_at::{self, Blocks};
 
-use super::{rings, trace_files};
-use crate::extension::store_url;
+use super::rings;
 use crate::output::event_lines::Printer;
-use crate::output::file::is_standard;
-use crate::output::{Exit, Failure, Sink, note};
-use crate::recording::signals::Signals;
+use ringmark_console::extension::store_url;
+use ringmark_console::file;
+use ringmark_console::file::is_standard;
+use ringmark_console::signals::Signals;
+use ringmark_console::{Exit, Failure, Sink, note};
 
 /// How often new events are looked for: an event is shown within 100 ms.
 const POLL_EVERY: Duration = Duration::from_millis(20);
@@ -100,7 +101,7 @@ struct Growing {
 impl Growing {
     fn open(path: &Path) -> anyhow::Result<Self> {
         // For its checks and error texts.
-        drop(trace_files::open(path)?);
+        drop(file::open(path)?);
         let file = File::open(path).with_context(|| path.display().to_string())?;
         Ok(Self { file, offset: 0 })
     }

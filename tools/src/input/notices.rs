@@ -6,8 +6,8 @@ use ringmark_decoder::{Dump, Session, SessionChoice, Verification};
 use ringmark_reader::lives_here;
 
 use crate::output::event_lines::has_dates;
-use crate::output::units::{counted, duration};
-use crate::output::{note, printable};
+use ringmark_console::units::{counted, duration};
+use ringmark_console::{note, printable};
 
 /// Most damages that are told one by one.
 const DAMAGES_SHOWN: usize = 10;

@@ -3,7 +3,7 @@
 use ringmark_decoder::{Dump, DumpBuilder};
 use ringmark_reader::{Access, Session, Tap, find};
 
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// Taps on all sessions of a process, the first to start first.
 ///

@@ -1,19 +1,16 @@
 //! Trace files and stores as a command line names them, read into one [`Dump`].
 
-use std::fs;
-use std::io::{self, IsTerminal};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::store::{self, Opened};
+use ringmark_decoder::store;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, SessionChoice};
 
 use super::notices;
-use crate::extension::{self, place_parser, store_url};
 use crate::options::sessions::SessionOptions;
-use crate::output::file::{DEFAULT_FILE, is_standard};
-use crate::output::units::size;
-use crate::output::{Failure, note};
+use ringmark_console::extension::{self, place_parser, store_url};
+use ringmark_console::file::{self, DEFAULT_FILE, is_standard};
+use ringmark_console::units::size;
+use ringmark_console::{Failure, note};
 
 /// What to read: trace files, of which some processes may be chosen, or a running process.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -132,15 +129,6 @@ impl Input {
     }
 }
 
-/// Reads a whole store and prints nothing about damage.
-///
-/// # Errors
-/// It cannot be read.
-pub(crate) fn read_store_quietly(place: &Path) -> anyhow::Result<Dump> {
-    let (all, files) = (SessionChoice::default(), [place.to_owned()]);
-    put_together(DumpBuilder::new(), &files, &Filter::new(), &all)
-}
-
 /// Reads the sessions that are meant.
 ///
 /// # Errors
@@ -192,7 +180,7 @@ fn put_together(
     if let Some(url) = files.iter().find_map(|path| store_url(path)) {
         let _ = extension::required(url)?;
     }
-    Ok(store::read(builder, files, (filter, choice), open)?)
+    Ok(store::read(builder, files, (filter, choice), file::open)?)
 }
 
 /// Number of copies of what was cut off segments, in the stores among `files`.
@@ -206,52 +194,4 @@ pub(crate) fn cut_off(files: &[PathBuf]) -> anyhow::Result<u64> {
         copies += store::copies_below(path).map_err(unreadable)?.len() as u64;
     }
     Ok(copies)
-}
-
-/// Opens an input for reading.
-///
-/// # Errors
-/// It is not there, or nothing that can be read as a trace file.
-pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
-    if let Some(url) = store_url(path) {
-        let source = extension::required(url)?.source(url);
-        let source = source.map_err(|error| Failure::unreadable(format!("{url}: {error}")))?;
-        return Ok(Opened::Objects(source));
-    }
-    if is_standard(path) {
-        if io::stdin().is_terminal() {
-            let text = "standard input is a terminal, expected a trace file";
-            return Err(Failure::usage(text));
-        }
-        let name = "standard input".to_owned();
-        return Ok(Opened::Stream(name, Box::new(io::stdin())));
-    }
-    let name = path.display().to_string();
-    let unreadable = |what: String| Failure::unreadable(format!("{name}: {what}"));
-    let about = fs::metadata(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
-    if about.is_dir() {
-        return Err(unreadable(
-            "is a directory, expected a trace file".to_owned(),
-        ));
-    }
-    if about.file_type().is_socket() {
-        return Err(unreadable("is a socket, expected a trace file".to_owned()));
-    }
-    if about.file_type().is_char_device() {
-        return Err(unreadable("is a device, expected a trace file".to_owned()));
-    }
-    let file = fs::File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
-    Ok(match about.is_file() {
-        true => Opened::File(path.to_owned(), file),
-        false => Opened::Stream(name, Box::new(file)),
-    })
-}
-
-fn cannot_open(path: &Path, error: &io::Error) -> String {
-    let hint = if error.kind() == io::ErrorKind::NotFound && path.as_os_str() == DEFAULT_FILE {
-        "; name a trace file, or make one with 'ringmark record -- CMD'"
-    } else {
-        ""
-    };
-    format!("cannot be opened: {error}{hint}")
 }

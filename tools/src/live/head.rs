@@ -4,9 +4,9 @@ use ringmark_format::session::Mode;
 
 use super::model::{Model, SessionRow};
 use super::panels::rate;
-use crate::output::units::{count, counted, duration, size};
-use crate::output::width::{shorten, width};
-use crate::output::{Style, printable};
+use ringmark_console::units::{count, counted, duration, size};
+use ringmark_console::width::{shorten, width};
+use ringmark_console::{Style, printable};
 
 /// Columns of the trend of all events, at most.
 const TREND_MOST: usize = 60;

@@ -11,7 +11,7 @@ use ringmark_reader::{Look, RingLook};
 use super::history::History;
 use super::names::{Coverage, NameRow, Names, Order};
 use super::watch::{About, OpenThreadText, SessionTick, Tick};
-use crate::output::printable;
+use ringmark_console::printable;
 
 /// How often something happened.
 #[derive(Debug, Clone, Default)]

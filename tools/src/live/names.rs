@@ -7,7 +7,7 @@ use ringmark_decoder::{Sampled, SampledKind, SampledName};
 use ringmark_format::Uuid;
 
 use super::history::History;
-use crate::output::printable;
+use ringmark_console::printable;
 
 /// What rows of names are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

@@ -12,8 +12,8 @@ use super::panels::{Look, Rows, panel};
 use super::ui::{Panel, Ui};
 use super::watch::Watch;
 use crate::options::rows::LinesOption;
-use crate::output::json;
-use crate::output::{Sink, Style};
+use ringmark_console::json;
+use ringmark_console::{Sink, Style};
 use ringmark_decoder::SampledKind;
 
 /// The figures of two looks, this long apart.

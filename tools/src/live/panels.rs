@@ -6,9 +6,9 @@ use super::history::History;
 use super::model::{Counter, Model, OpenRow, RingRow, SessionRow};
 use super::names::NameRow;
 use super::ui::{Panel, Ui};
-use crate::output::units::{count, counted, duration};
-use crate::output::width::shorten;
-use crate::output::{Style, Table};
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::width::shorten;
+use ringmark_console::{Style, Table};
 
 /// Between the open spans of a thread.
 const INSIDE: &str = " › ";

@@ -12,10 +12,10 @@ use ringmark_format::tracer_text::{RequestLine, TracerState, Verb};
 use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, snapshot};
 
 use super::watch::Target;
-use crate::output::file::destination;
-use crate::output::units::{count, counted, size};
-use crate::output::{printable, text};
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::file::destination;
+use ringmark_console::units::{count, counted, size};
+use ringmark_console::{printable, text};
 
 /// Function tracers that were switched off from here: process and name.
 type Stopped = Arc<Mutex<Vec<(u32, String)>>>;

@@ -17,7 +17,7 @@ use super::ui::{Ui, Wish};
 use super::view::lines;
 use super::wakes::{Caught, Wakes};
 use super::watch::Watch;
-use crate::output::Style;
+use ringmark_console::Style;
 
 /// Time from the first look to the second, so that there are figures at once.
 const FIRST_AFTER: Duration = Duration::from_millis(200);

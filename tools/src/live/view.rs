@@ -4,8 +4,8 @@ use super::head::head;
 use super::model::Model;
 use super::panels::{Look, Rows, Titled, panel};
 use super::ui::{Panel, Ui};
-use crate::output::Style;
-use crate::output::width::{cut, width};
+use ringmark_console::Style;
+use ringmark_console::width::{cut, width};
 
 /// Lines above and below a table's rows: its title and its headings.
 const TABLE_LINES: usize = 2;

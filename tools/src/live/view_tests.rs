@@ -15,9 +15,9 @@ use super::names::Order;
 use super::ui::{Panel, Ui};
 use super::view::{Size, lines};
 use super::watch::{About, OpenThreadText, Sample, SessionTick, Tick};
-use crate::output::Style;
-use crate::output::json::Head;
-use crate::output::width::width;
+use ringmark_console::Style;
+use ringmark_console::json::Head;
+use ringmark_console::width::width;
 
 const NAMES: [&str; 5] = [
     "要求を処理する.とても長い名前の区間です.それでも終わらない",

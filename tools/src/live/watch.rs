@@ -11,8 +11,8 @@ use ringmark_reader::find::{self, FoundSession};
 use ringmark_reader::{Access, Look, ReaderError, Session, SessionInfo, Tap};
 
 use super::budget::{Budget, cpu_time};
-use crate::output::json::Head;
-use crate::output::{Failure, printable};
+use ringmark_console::json::Head;
+use ringmark_console::{Failure, printable};
 
 /// How often sessions that have begun since are looked for.
 const FIND_EVERY: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use ringmark_decoder::{Dump, Filter};
 
 use crate::options::event_filter::TimeOptions;
-use crate::output::{Failure, printable};
+use ringmark_console::{Failure, printable};
 
 /// Options that name calls.
 #[derive(Debug, Clone, Default, clap::Args)]

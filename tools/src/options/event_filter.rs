@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ringmark_decoder::{Dump, Event, Filter, FilterError, Output, Paired, SpanPairs};
 
-use crate::output::units::counted;
-use crate::output::{Failure, printable};
+use ringmark_console::units::counted;
+use ringmark_console::{Failure, printable};
 
 /// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]

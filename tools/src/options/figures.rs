@@ -4,7 +4,7 @@ use ringmark_decoder::{Counted, Dump, Figures};
 
 use super::calls::CallOptions;
 use super::event_filter::ConditionOptions;
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// Options that say what is summed up.
 #[derive(Debug, Clone, Default, clap::Args)]

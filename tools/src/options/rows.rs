@@ -2,7 +2,7 @@
 
 use ringmark_decoder::CallTimes;
 
-use crate::output::Table;
+use ringmark_console::Table;
 
 /// The option that bounds tables.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

@@ -2,7 +2,7 @@
 
 use ringmark_decoder::SessionChoice;
 
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// Options that choose sessions by host and service.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -10,10 +10,10 @@ use ringmark_format::ending::{Ending, signal_name};
 use ringmark_reader::record;
 use serde_json::{Value, json};
 
-use super::file::is_standard;
 use super::last_words::{self, Show};
-use super::units::count;
-use super::{note, note_lines, printable};
+use ringmark_console::file::is_standard;
+use ringmark_console::units::count;
+use ringmark_console::{note, note_lines, printable};
 
 /// Most ends that are told one by one.
 const ENDS_SHOWN: usize = 10;

@@ -8,9 +8,10 @@ use ringmark_decoder::{
     Stamper, TIMESTAMP_BYTES, TextWriter,
 };
 
-use super::json::{JsonOption, JsonVersion};
 use super::screen::Screen;
-use super::{Style, columns, spans};
+use super::spans;
+use ringmark_console::json::{JsonOption, JsonVersion};
+use ringmark_console::{Style, columns};
 
 /// Stands where the time of an event is not known.
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";

@@ -6,10 +6,10 @@ use ringmark_decoder::{Dump, Event, LastWords, Moment, OpenSpan, OpenThread, eve
 use ringmark_format::ending::{Ending, signal_name};
 use serde_json::Value;
 
-use super::json::{self, Head};
-use super::printable;
-use super::units::{count, counted, duration};
-use super::width::cut;
+use ringmark_console::json::{self, Head};
+use ringmark_console::printable;
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::width::cut;
 
 /// Most columns of a line.
 const COLUMNS: usize = 80;

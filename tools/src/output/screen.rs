@@ -8,9 +8,9 @@ use ringmark_format::schema::Level;
 use time::{OffsetDateTime, UtcOffset};
 
 use super::last_words::verb;
-use super::units::{count, counted, duration};
-use super::width::{SHORTEST_NAME, cut, pad, shorten, width};
-use super::{Style, printable};
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::width::{SHORTEST_NAME, cut, pad, shorten, width};
+use ringmark_console::{Style, printable};
 
 /// Most columns of names that stand in a column of their own; longer ones reach out of it.
 const NAME_COLUMNS: usize = 24;

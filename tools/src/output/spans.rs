@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::CutSpans;
 
-use super::printable;
-use super::units::{count, counted};
+use ringmark_console::printable;
+use ringmark_console::units::{count, counted};
 
 /// Most names that a notice has.
 const NAMES_SHOWN: usize = 5;

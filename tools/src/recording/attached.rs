@@ -12,13 +12,13 @@ use ringmark_reader::{Dump, Selection};
 
 use super::outcome::Outcome;
 use super::sessions::Display;
-use super::signals::Signals;
-use crate::output::{Failure, note};
 use crate::tracing::lease;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::preload::Wanted;
 use crate::tracing::rings::Rings;
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::signals::Signals;
+use ringmark_console::{Failure, note};
 
 /// A function tracer of a process, ready to be switched on.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use super::left_processes;
 use super::outcome::Outcome;
 use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
-use super::signals::Signals;
 use super::trace_file::FileOptions;
 use super::traced_program::{TracedProgram, check_program, ending, exit_code};
-use crate::output::file::destination;
-use crate::output::{Exit, note, printable};
 use crate::tracing::preload::Preload;
+use ringmark_console::file::destination;
+use ringmark_console::signals::Signals;
+use ringmark_console::{Exit, note, printable};
 
 /// How long sessions are recorded after the end of a program that a signal has ended.
 const LOOK_AFTER_SIGNAL: Duration = Duration::from_millis(20);

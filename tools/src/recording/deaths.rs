@@ -6,9 +6,10 @@ use anyhow::Context;
 use ringmark_reader::on_death::{self, Ends};
 use ringmark_reader::{Codec, DeathWatch};
 
-use super::signals::Signals;
-use crate::output::units::count;
-use crate::output::{Exit, Failure, endings, note, printable};
+use crate::output::endings;
+use ringmark_console::signals::Signals;
+use ringmark_console::units::count;
+use ringmark_console::{Exit, Failure, note, printable};
 
 /// Holds all sessions until Ctrl-C, and writes a trace file into `directory` for each one whose
 /// process dies.

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::output::{note, printable};
+use ringmark_console::{note, printable};
 
 /// Processes that are named.
 const NAMED_MAX: usize = 3;

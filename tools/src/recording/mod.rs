@@ -9,11 +9,9 @@
 pub(crate) mod attached;
 pub(crate) mod command;
 pub(crate) mod deaths;
-pub(crate) mod descriptors;
 mod left_processes;
 pub(crate) mod outcome;
 pub(crate) mod sessions;
 pub(crate) mod settings;
-pub(crate) mod signals;
 pub(crate) mod trace_file;
 pub(crate) mod traced_program;

@@ -6,11 +6,12 @@ use ringmark_format::ending::Ending;
 use ringmark_reader::ReaderError;
 use ringmark_reader::record::{Ended, Progress, Recorder, SessionEnd};
 
-use super::descriptors;
-use crate::output::json::Head;
-use crate::output::status::write_line;
-use crate::output::units::{count, counted, duration, overwritten, size};
-use crate::output::{Exit, endings, json, note, text};
+use crate::output::endings;
+use ringmark_console::descriptors;
+use ringmark_console::json::Head;
+use ringmark_console::status::write_line;
+use ringmark_console::units::{count, counted, duration, overwritten, size};
+use ringmark_console::{Exit, json, note, text};
 
 /// What came of a recording.
 #[derive(Debug, Default)]

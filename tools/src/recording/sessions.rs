@@ -7,12 +7,12 @@ use anyhow::Context;
 use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection, SessionInfo};
 
-use super::descriptors;
 use super::outcome::Outcome;
-use super::signals::Signals;
-use crate::output::note;
-use crate::output::progress::ProgressLine;
-use crate::output::units::{count, counted, overwritten, size};
+use ringmark_console::descriptors;
+use ringmark_console::note;
+use ringmark_console::progress::ProgressLine;
+use ringmark_console::signals::Signals;
+use ringmark_console::units::{count, counted, overwritten, size};
 
 /// Records a selection until its sessions end, `time` has passed, or Ctrl-C.
 ///

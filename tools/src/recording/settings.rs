@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// What a program is traced with unless `RINGMARK` says otherwise: nothing may be missing, and the
 /// session of a short-lived program is still there when the recorder finds it.

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use ringmark_reader::record::RecordOptions;
 use ringmark_reader::{Codec, Destination, Dump, Durability, Rotation};
 
-use crate::output::Failure;
-use crate::output::units::parse_size;
+use ringmark_console::Failure;
+use ringmark_console::units::parse_size;
 
 /// Options for the trace file of a recording.
 #[derive(Debug, Default, clap::Args)]

@@ -16,8 +16,8 @@ use rustix::process::{
 
 use super::left_processes;
 use super::settings::ProgramOptions;
-use crate::output::{Exit, Failure};
 use crate::tracing::preload::Preload;
+use ringmark_console::{Exit, Failure};
 
 /// A program that was started, and runs or has ended. The processes that it leaves become children
 /// of this process, so their end is seen, too.

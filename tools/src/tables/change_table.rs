@@ -6,9 +6,9 @@ use ringmark_decoder::{Change, Compared, Dump, Figure, Side};
 use serde_json::{Value, json};
 
 use super::cover;
-use crate::output::json::{self as objects, Head};
-use crate::output::units::{count, counted, duration};
-use crate::output::{Table, printable};
+use ringmark_console::json::{self as objects, Head};
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::{Table, printable};
 
 /// The letters of the two traces.
 pub(crate) const SIDES: [&str; 2] = ["A", "B"];
@@ -233,7 +233,7 @@ pub(crate) fn as_json(change: &Change, figure: Figure) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use ringmark_console::Style;
 
     fn change(name: &str, counts: [u64; 2]) -> Change {
         let side = |count| Side {

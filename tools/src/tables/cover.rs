@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Cover, Dump};
 
-use super::host_table;
-use crate::output::printable;
-use crate::output::units::{count, counted, duration};
+use ringmark_console::printable;
+use ringmark_console::units::{count, counted, duration};
 
 /// Processes whose cover is shown one by one.
 const PROCESSES_SHOWN: usize = 8;
@@ -46,7 +45,7 @@ fn name(cover: &Cover<'_>, is_one: bool) -> String {
     let name = String::from_utf8_lossy(cover.session.process_name());
     let host = match is_one {
         true => String::new(),
-        false => format!("{}: ", host_table::name(cover.session.host())),
+        false => format!("{}: ", ringmark_console::host_name(cover.session.host())),
     };
     format!("{host}{} [{}]: ", printable(&name), cover.session.pid())
 }

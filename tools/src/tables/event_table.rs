@@ -6,9 +6,9 @@ use ringmark_decoder::{Stats, TypeCount};
 
 use super::json_row::{self, JsonRow};
 use crate::options::rows::SortBy;
-use crate::output::json::Head;
-use crate::output::units::{count, size};
-use crate::output::{Table, printable};
+use ringmark_console::json::Head;
+use ringmark_console::units::{count, size};
+use ringmark_console::{Table, printable};
 
 /// Events of one name, target and kind, over all sessions.
 #[derive(Debug, Default)]

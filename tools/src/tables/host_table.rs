@@ -1,13 +1,11 @@
 //! The table of hosts that `report`, `stat` and `verify` print where there are several.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use ringmark_decoder::{Dump, HostFigures, Stamper};
 use serde_json::json;
 
-use crate::output::json;
-use crate::output::units::count;
-use crate::output::{Table, printable};
+use ringmark_console::json;
+use ringmark_console::units::count;
+use ringmark_console::{Table, host_name, now_ns};
 
 /// The table; `None`: all sessions ran on one host.
 pub(crate) fn table(dump: &Dump) -> Option<Table> {
@@ -27,12 +25,6 @@ pub(crate) fn table(dump: &Dump) -> Option<Table> {
         table.row(columns.iter().map(cell).collect());
     }
     Some(table)
-}
-
-/// The present moment, ns since 1970: what is late of a host that has been silent is unknown.
-pub(crate) fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// A column of the table.
@@ -63,7 +55,7 @@ impl Column {
 
 /// All columns.
 const COLUMNS: [Column; 15] = [
-    Column::always("HOST", |host| Some(name(&host.host))),
+    Column::always("HOST", |host| Some(host_name(&host.host))),
     Column::always(">PROCESSES", |host| Some(count(host.processes))),
     Column::always(">EVENTS", |host| Some(count(host.events))),
     Column::always(">LOST", |host| Some(count(host.lost))),
@@ -111,14 +103,6 @@ fn object(host: &HostFigures) -> serde_json::Value {
         "lost_from_ts_ns": json::ts_ns(host.losses_ns.map(|losses| losses.0)),
         "lost_until_ts_ns": json::ts_ns(host.losses_ns.map(|losses| losses.1)),
     })
-}
-
-/// A name for a cell.
-pub(crate) fn name(bytes: &[u8]) -> String {
-    match bytes {
-        [] => "-".to_owned(),
-        bytes => printable(&String::from_utf8_lossy(bytes)),
-    }
 }
 
 /// A moment for a cell, to the millisecond: `2026-01-31T12:00:00.250Z`.

@@ -3,7 +3,7 @@
 use ringmark_decoder::escape;
 use ringmark_format::json::VERSION;
 
-use crate::output::json::Head;
+use ringmark_console::json::Head;
 
 /// The figures of a row. `None`: the figure does not apply, or is not known.
 #[derive(Debug, Clone, Copy, Default)]

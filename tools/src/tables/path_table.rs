@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use ringmark_decoder::{PathSums, Paths};
 
 use crate::options::rows::SortBy;
-use crate::output::units::{count, counted, duration};
-use crate::output::{Failure, Table, printable};
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::{Failure, Table, printable};
 
 /// Stands for a caller that is not in the trace.
 const NO_CALLER: &str = "(no caller here)";

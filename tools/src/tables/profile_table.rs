@@ -9,9 +9,9 @@ use super::json_row::{self, JsonRow};
 use super::span_table::{self, Columns};
 use crate::options::calls::CallOptions;
 use crate::options::rows::SortBy;
-use crate::output::json::Head;
-use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::json::Head;
+use ringmark_console::{Failure, Table, printable};
 
 /// The functions of one profile tracer, those with the most time of their own first.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use serde_json::json;
 
-use super::host_table::{moment, name};
-use crate::output::json::{self, Head};
-use crate::output::units::count;
-use crate::output::{Table, printable};
+use super::host_table::moment;
+use ringmark_console::host_name;
+use ringmark_console::json::{self, Head};
+use ringmark_console::units::count;
+use ringmark_console::{Table, printable};
 
 /// The sessions as a table, by host and by their start.
 pub(crate) fn table(dump: &Dump) -> Table {
@@ -29,10 +30,10 @@ pub(crate) fn table(dump: &Dump) -> Table {
         let wall = |tick| session.clock.wall_ns(session.clock.t_ns(tick));
         let ticks = pages.clone().filter_map(|page| page.summary.ticks);
         table.row(vec![
-            name(session.host()),
-            name(session.service()),
+            host_name(session.host()),
+            host_name(session.service()),
             session.pid().to_string(),
-            name(session.process_name()),
+            host_name(session.process_name()),
             count(pages.map(|page| page.summary.events).sum()),
             moment(ticks.clone().map(|ticks| wall(ticks.0)).min()),
             moment(ticks.map(|ticks| wall(ticks.1)).max()),

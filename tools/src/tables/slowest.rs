@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{JsonWriter, Slowest, Span, Stamper, escape, span_args};
 use serde_json::{Value, json};
 
-use crate::output::file::is_standard;
-use crate::output::shell::quoted;
-use crate::output::units::{counted, duration};
-use crate::output::{Style, printable};
+use ringmark_console::file::is_standard;
+use ringmark_console::shell::quoted;
+use ringmark_console::units::{counted, duration};
+use ringmark_console::{Style, printable};
 
 /// Writes three lines for each: what it was, when and where, and the command that shows its lines.
 ///

@@ -5,9 +5,9 @@ use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes};
 
 use super::json_row::{self, JsonRow};
 use crate::options::rows::SortBy;
-use crate::output::json::Head;
-use crate::output::units::{count, counted, duration};
-use crate::output::{Table, printable};
+use ringmark_console::json::Head;
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::{Table, printable};
 
 /// The spans of a name, or the calls of a function.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::profile_table::{self, TracerProfile};
 use super::{cover, event_table, span_table};
 use crate::options::calls::CallOptions;
 use crate::options::rows::SortBy;
-use crate::output::units::{count, counted, duration};
-use crate::output::{Style, Table, columns, note};
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::{Style, Table, columns, note};
 
 /// The tables of a trace: spans, profiles, events. One without rows is left out, unless all are.
 pub(crate) fn tables(

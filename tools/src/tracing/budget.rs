@@ -3,7 +3,7 @@
 use ringmark_format::tracer_text::{AnswerLine, GivenUp, TracerLine};
 
 use super::requests::Answer;
-use crate::output::{note, printable};
+use ringmark_console::{note, printable};
 
 /// Prints which functions a budget switched off, without the first `told`; returns their number.
 pub(crate) fn tell_given_up(answer: &Answer, told: usize) -> usize {

@@ -13,7 +13,7 @@ use ringmark_reader::{Access, ReaderError, Session, find, notes};
 use super::library;
 use super::requests::knows_tracers;
 use super::untraceable::{NO_SITES, no_sites};
-use crate::output::{Failure, note, printable};
+use ringmark_console::{Failure, note, printable};
 
 /// How long the loaded shared object has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);

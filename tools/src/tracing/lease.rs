@@ -10,7 +10,7 @@ use super::budget;
 use super::one_tracer::OneTracer;
 use super::requests::Answer;
 use super::tracer_session::TracerSession;
-use crate::output::note;
+use ringmark_console::note;
 
 /// How long a start holds unless it is renewed.
 const HOLDS: Duration = Duration::from_secs(3);

@@ -4,8 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::output::Failure;
-use crate::output::shell::quoted;
+use ringmark_console::Failure;
+use ringmark_console::shell::quoted;
 
 /// File name of the shared object.
 pub(crate) const LIBRARY: &str = "libringmark_functions.so";

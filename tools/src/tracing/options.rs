@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::selection::{Selection, Syntax};
 
-use crate::output::Failure;
-use crate::output::units::{parse_min_time, whole_ns};
+use ringmark_console::Failure;
+use ringmark_console::units::{parse_min_time, whole_ns};
 
 /// Options that name functions.
 #[derive(Debug, Clone, Default, clap::Args)]

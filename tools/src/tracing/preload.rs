@@ -12,7 +12,7 @@ use super::library::library;
 use super::options::{CallDetail, FunctionNames};
 use super::triggers::Triggers;
 use super::untraceable::no_sites;
-use crate::output::{Failure, note};
+use ringmark_console::{Failure, note};
 
 /// What a program is started with to have its functions traced.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use ringmark_format::tracer_text::{
 };
 use ringmark_reader::{ReaderError, Session, control};
 
-use crate::output::units::{count, counted};
-use crate::output::{note, printable};
+use ringmark_console::units::{count, counted};
+use ringmark_console::{note, printable};
 
 /// Text of an answer.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::ffi::CString;
 
 use ringmark_format::session::{Mode, SessionHeader};
 
-use crate::output::units::{parse_size, size};
-use crate::output::{Failure, note};
+use ringmark_console::units::{parse_size, size};
+use ringmark_console::{Failure, note};
 
 /// Smallest and largest ring of a thread that is recorded. What the recorder does not read while it
 /// waits for a CPU must lie in it; but a thread that calls a function for the first time makes it.

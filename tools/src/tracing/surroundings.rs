@@ -11,7 +11,7 @@ use ringmark_reader::host::Finding;
 use ringmark_reader::{Access, Session, find};
 
 use super::{inject, library, mounts};
-use crate::output::units::counted;
+use ringmark_console::units::counted;
 
 /// What compilers are given to make functions traceable.
 const FLAG: &str = "-fpatchable-function-entry=5";

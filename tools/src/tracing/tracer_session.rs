@@ -10,8 +10,8 @@ use super::inject;
 use super::mounts;
 use super::requests::{self, Answer, knows_tracers};
 use super::rings::Rings;
-use crate::output::json::Head;
-use crate::output::{Failure, printable};
+use ringmark_console::json::Head;
+use ringmark_console::{Failure, printable};
 
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

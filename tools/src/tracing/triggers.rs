@@ -7,7 +7,7 @@ use ringmark_function_tracer::tracers::Trigger;
 use super::one_tracer::OneTracer;
 use super::options::PatternSyntax;
 use super::tracer_session::TracerSession;
-use crate::output::{Exit, Failure};
+use ringmark_console::{Exit, Failure};
 
 /// What a command ends with that gave a tracer triggers: 4, if one of them is at no function.
 ///

@@ -2,7 +2,7 @@
 
 use ringmark_function_tracer::sites::InFile;
 
-use crate::output::units::counted;
+use ringmark_console::units::counted;
 
 /// Text for a file without patch sites, with what it needs.
 pub(crate) const NO_SITES: &str = "no patchable functions; rebuild with -fpatchable-function-entry=5, \

@@ -23,6 +23,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(label: &str) -> Self {
+        // What commands go on as is there, too.
+        let _ = traced_program();
         let dir = TempDir::new(label).expect("a temporary directory");
         Self { dir }
     }
@@ -120,6 +122,8 @@ fn build_traced() -> String {
         .arg("build")
         .arg("--quiet");
     cargo.args(["--package", "ringmark-cli", "--example", "traced"]);
+    // `ringmark` goes on as it for some commands.
+    cargo.args(["--package", "ringmark-stream", "--bin", "ringmark-stream"]);
     cargo.arg("--target-dir").arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");

@@ -14,7 +14,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::index::{Job, JobDone};
 use super::median::median;
-use crate::output::Exit;
+use ringmark_console::Exit;
 
 /// How the job is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::escape::Printable;
 
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// Directories of most systems that have files, for a demo in an empty directory.
 const OTHERS: [&str; 4] = ["/usr/share/doc", "/usr/lib", "/etc", "/usr"];

@@ -9,10 +9,10 @@ use ringmark_reader::{Dump, Durability, RecordOptions, Selection};
 use super::child::Trace;
 use super::parent::{Jobs, Report};
 use super::trace_file::read;
-use crate::output::file::destination;
-use crate::output::note;
 use crate::recording::outcome::Outcome;
 use crate::recording::sessions;
+use ringmark_console::file::destination;
+use ringmark_console::note;
 
 /// The main job, its recording and its trace.
 pub(super) struct MainJob {

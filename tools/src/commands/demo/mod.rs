@@ -25,8 +25,8 @@ use directory::shown;
 use main_job::record_main;
 use parent::Jobs;
 
-use crate::output::file::is_standard;
-use crate::output::{Exit, Failure, Sink, Style};
+use ringmark_console::file::is_standard;
+use ringmark_console::{Exit, Failure, Sink, Style};
 
 /// Kill a traced program and read its events back, then trace a real job and measure the cost
 #[derive(Debug, clap::Args)]

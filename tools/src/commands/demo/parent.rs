@@ -13,8 +13,8 @@ use anyhow::Context;
 
 use super::child::Trace;
 use super::index::Totals;
-use crate::output::Failure;
 use crate::recording::traced_program::exit_code;
+use ringmark_console::Failure;
 
 /// Jobs of one demo: all index the same directory with the same number of workers.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use super::child::Trace;
 use super::median::median;
 use super::parent::{Jobs, Report, Running, private_place};
 use super::trace_file::read;
-use crate::output::Style;
-use crate::output::units::{count, duration};
+use ringmark_console::Style;
+use ringmark_console::units::{count, duration};
 
 /// Fewest events of a measured job, so that its time is no accident.
 const EVENTS_MEASURED: u64 = 10_000;

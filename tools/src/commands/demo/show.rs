@@ -9,9 +9,9 @@ use ringmark_decoder::{Event, Output, Value, Verification};
 
 use super::index::Totals;
 use super::main_job::MainJob;
-use crate::output::shell::quoted;
-use crate::output::units::{count, duration, size};
-use crate::output::{Style, Table};
+use ringmark_console::shell::quoted;
+use ringmark_console::units::{count, duration, size};
+use ringmark_console::{Style, Table};
 
 /// Number of the slowest files that are shown.
 const SLOWEST: usize = 10;

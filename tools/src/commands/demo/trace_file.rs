@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringmark_decoder::{Dump, DumpBuilder};
 
-use crate::output::Failure;
+use ringmark_console::Failure;
 
 /// What a trace file holds.
 ///

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
-use crate::output::json::NewJsonOption;
-use crate::output::{Exit, Sink, json};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::json::NewJsonOption;
+use ringmark_console::{Exit, Sink, json};
 
 /// Sends a request for one tracer, and prints what it did.
 ///

@@ -7,10 +7,6 @@ use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{Count, RequestLine, Verb};
 
 use super::change::Done;
-use crate::output::json::NewJsonOption;
-use crate::output::units::parse_duration;
-use crate::output::{Exit, Failure};
-use crate::recording::signals::Signals;
 use crate::tracing::lease;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames};
@@ -18,6 +14,10 @@ use crate::tracing::requests::Answer;
 use crate::tracing::rings::{Rings, parse_ring};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::{Triggers, exit_of};
+use ringmark_console::json::NewJsonOption;
+use ringmark_console::signals::Signals;
+use ringmark_console::units::parse_duration;
+use ringmark_console::{Exit, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StartArgs {

@@ -4,13 +4,13 @@ use std::io::Write;
 
 use ringmark_format::tracer_text::{AnswerLine, Count, TracerLine, Verb};
 
-use crate::output::json::{Head, NewJsonOption};
-use crate::output::units::{count, counted};
-use crate::output::{Exit, Failure, Sink, Style, Table, json, printable};
 use crate::tracing::budget::{self, budgets};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
+use ringmark_console::json::{Head, NewJsonOption};
+use ringmark_console::units::{count, counted};
+use ringmark_console::{Exit, Failure, Sink, Style, Table, json, printable};
 
 /// What profilers find while a tracer is on.
 const PROFILERS: &str = "profilers outside the process find ringmark_return in the place of the callers of traced \

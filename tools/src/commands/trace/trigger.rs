@@ -4,12 +4,12 @@ use ringmark_format::tracer_text::{RequestLine, Verb};
 
 use super::change::change;
 use super::status::{write_json, write_triggers};
-use crate::output::json::NewJsonOption;
-use crate::output::{Exit, Sink};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::PatternSyntax;
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::{Triggers, exit_of};
+use ringmark_console::json::NewJsonOption;
+use ringmark_console::{Exit, Sink};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,0 +1,8 @@
+//! One module per command: its options and what it does.
+
+pub(crate) mod certs;
+pub(crate) mod collect;
+pub(crate) mod policy;
+pub(crate) mod store;
+mod store_hosts;
+pub(crate) mod stream;
