@@ -8,6 +8,7 @@ use std::process::Command;
 
 use ringmark_tests::code::{Instruction, compare_with_golden, compare_with_golden_of, disassemble};
 use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::library;
 use ringmark_tests::{require_tools, run, workspace_root};
 
 const FUNCTIONS: [&str; 3] = [
@@ -21,7 +22,7 @@ fn straight_line_has_no_lock_fence_or_call() {
     if !require_tools(&["objdump"]) {
         return;
     }
-    let program = build();
+    let program = build("hot_path");
     for function in FUNCTIONS {
         let code = disassemble(&program, function);
         let line = straight_line(&code);
@@ -51,6 +52,57 @@ fn straight_line_in_c_has_no_lock_fence_or_call() {
     }
 }
 
+/// A span reads the clock twice, keeps its frame and writes one record, without an instruction that is locked.
+#[test]
+fn a_span_has_no_lock_or_fence() {
+    if !require_tools(&["objdump"]) {
+        return;
+    }
+    let program = build("hot_span");
+    let mut code = disassemble(&program, "hot_path_span");
+    code.extend(disassemble(
+        &program,
+        "ringmark::event::span::Running<F>::end",
+    ));
+    let clocks = code.iter().filter(|i| i.is("rdtsc")).count();
+    assert_eq!(clocks, 2, "{code:#?}");
+    for forbidden in ["lock", "mfence", "lfence", "sfence", "xchg", "syscall"] {
+        let found = code.iter().find(|i| i.is(forbidden));
+        assert!(found.is_none(), "{forbidden}: {code:#?}");
+    }
+    compare_with_golden("hot_path_span", &code);
+}
+
+/// What a call of a traced function runs through, from the trampoline to its record.
+#[test]
+fn call_stubs_have_no_lock_or_fence() {
+    const STUBS: [&str; 9] = [
+        "ringmark_enter",
+        "ringmark_enter_inside",
+        "ringmark_enter_sleds",
+        "ringmark_enter_called",
+        "ringmark_enter_any",
+        "ringmark_enter_profile",
+        "ringmark_leave_sled",
+        "ringmark_leave_called",
+        "ringmark_leave_tail",
+    ];
+    if !require_tools(&["objdump"]) {
+        return;
+    }
+    let library = library();
+    let mut all = Vec::new();
+    for stub in STUBS {
+        let code = disassemble(&library, stub);
+        for forbidden in ["lock", "mfence", "lfence", "sfence", "syscall"] {
+            let found = code.iter().find(|i| i.is(forbidden));
+            assert!(found.is_none(), "{stub}: {forbidden}");
+        }
+        all.extend(code);
+    }
+    compare_with_golden("call_stubs", &all);
+}
+
 /// Counted by a simulator of the processor: the same on every machine.
 #[test]
 fn c_needs_no_more_instructions_than_rust() {
@@ -58,7 +110,7 @@ fn c_needs_no_more_instructions_than_rust() {
         return;
     }
     let fixture = Fixture::new("codegen-count");
-    let in_rust = build();
+    let in_rust = build("hot_path");
     let in_c = c::compile(&fixture, c::GCC, "hot_path.c", "-O2", "hot_path");
     for function in FUNCTIONS {
         let rust = instructions(&fixture, &in_rust, function, &[]);
@@ -77,7 +129,7 @@ fn an_event_in_an_old_page_needs_little_more() {
         return;
     }
     let fixture = Fixture::new("codegen-old-page");
-    let in_rust = build();
+    let in_rust = build("hot_path");
     let in_c = c::compile(&fixture, c::GCC, "hot_path.c", "-O2", "hot_path");
     for (program, prefix) in [(&in_rust, ""), (&in_c, "c_")] {
         let function = format!("{prefix}hot_path_event_u64");
@@ -133,7 +185,7 @@ fn a_locked_instruction_would_be_seen() {
 }
 
 /// Builds the example as a user's release build would be.
-fn build() -> PathBuf {
+fn build(example: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| workspace_root().join("target"));
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -141,15 +193,15 @@ fn build() -> PathBuf {
         .current_dir(workspace_root())
         .args(["rustc", "--release", "--locked", "-q"]);
     cargo
-        .args(["-p", "ringmark", "--example", "hot_path", "--target-dir"])
+        .args(["-p", "ringmark", "--example", example, "--target-dir"])
         .arg(&target);
     // Whether the slow path lies in the unit of its callers decides how it is called: one unit.
     cargo.args(["--", "-C", "codegen-units=1"]);
     assert!(
         cargo.status().expect("cargo").success(),
-        "the example hot_path does not build"
+        "the example {example} does not build"
     );
-    target.join("release/examples/hot_path")
+    target.join("release/examples").join(example)
 }
 
 /// The instructions of an event that is on, in a warm ring, with the counter as clock: no branch

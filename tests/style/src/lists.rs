@@ -91,6 +91,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/unwritten.rs",
     // Functions whose names the disassembler must find.
     "producer/examples/hot_path.rs",
+    "producer/examples/hot_span.rs",
     // Writers over plain memory and over loom's.
     "ring/tests/any_order.rs",
     "ring/tests/heap/mod.rs",
