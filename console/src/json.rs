@@ -2,87 +2,24 @@
 
 use std::fmt;
 
-use clap::ValueEnum;
 use ringmark_decoder::{Session, escape};
 use ringmark_format::attribute::tag;
 use ringmark_format::json::VERSION;
 use ringmark_reader::SessionInfo;
 use serde_json::Value;
 
-use crate::json_v1;
-
 /// The option of every command that can print JSON.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct JsonOption {
-    /// Print JSON, one object per line; --json=1 gives the form of the release before
-    #[arg(
-        long,
-        value_enum,
-        value_name = "VERSION",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "2",
-        hide_possible_values = true
-    )]
-    json: Option<JsonVersion>,
-}
-
-/// The option of commands that printed no JSON in version 1.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub struct NewJsonOption {
     /// Print JSON, one object per line
-    #[arg(
-        long,
-        value_name = "VERSION",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "2",
-        global = true,
-        value_parser = clap::value_parser!(u32).range(2..=2)
-    )]
-    json: Option<u32>,
-}
-
-impl NewJsonOption {
-    /// Whether JSON is printed.
-    pub fn is_on(self) -> bool {
-        self.json.is_some()
-    }
-}
-
-/// Versions of the objects that can be printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum JsonVersion {
-    /// As before, for one release.
-    #[value(name = "1")]
-    Old,
-    /// As `format-spec/JSON.md` describes.
-    #[value(name = "2")]
-    Current,
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 impl JsonOption {
-    /// The version to print; `None`: text.
-    pub fn version(self) -> Option<JsonVersion> {
-        self.json
-    }
-
     /// Whether JSON is printed.
     pub fn is_on(self) -> bool {
-        self.json.is_some()
-    }
-
-    /// Whether the version to print has such an object.
-    pub fn has(self, object: &Value) -> bool {
-        self.json != Some(JsonVersion::Old) || json_v1::has(object)
-    }
-
-    /// An object that [`object`] made, as the version to print has it.
-    pub fn form(self, object: Value) -> Line {
-        Line(match self.json {
-            Some(JsonVersion::Old) => json_v1::form(object),
-            _ => object,
-        })
+        self.json
     }
 }
 

@@ -13,7 +13,6 @@ pub mod extension;
 mod failure;
 pub mod file;
 pub mod json;
-mod json_v1;
 mod options;
 pub mod pager;
 pub mod policy;

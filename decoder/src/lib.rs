@@ -72,7 +72,6 @@ pub use show::call_graph::{CallGraph, GraphLine};
 pub use show::call_json::{CallJsonWriter, CallLimits};
 pub use show::json::JsonWriter;
 pub use show::text::{TextWriter, event_text, event_words, span_args};
-pub use show::version_1::events::OldJsonWriter;
 pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};

@@ -291,52 +291,6 @@ fn call_lines<'d>(dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> String {
 }
 
 #[test]
-fn calls_of_version_1_are_objects_in_the_order_of_their_ends() {
-    let dump = mixed_calls();
-    let lines = call_lines(&dump, CallJsonWriter::old(CallLimits::default()));
-    let front = concat!(
-        r#"{"v":1,"kind":"call","session":"07070707-0707-0707-0707-070707070707","pid":4242,"#,
-        r#""tid":77,"name":"#
-    );
-    let found: Vec<_> = lines
-        .lines()
-        .map(|line| line.strip_prefix(front).unwrap())
-        .collect();
-    let server = |name: &str, rest: &str| format!("{name:?},\"module\":\"server\",{rest}}}");
-    let expected = [
-        (
-            "leaf",
-            r#""depth":0,"start_ns":null,"duration_ns":null,"self_ns":null,"ended":"returned""#,
-        ),
-        (
-            "leaf",
-            r#""depth":2,"start_ns":25,"duration_ns":null,"self_ns":null,"ended":"unseen""#,
-        ),
-        (
-            "leaf",
-            r#""depth":2,"start_ns":26,"duration_ns":2,"self_ns":2,"ended":"returned""#,
-        ),
-        (
-            "pool::work(int)",
-            r#""depth":1,"start_ns":20,"duration_ns":30,"self_ns":28,"ended":"unwound""#,
-        ),
-        (
-            "pool::work(int)",
-            r#""depth":1,"start_ns":60,"duration_ns":30,"self_ns":30,"ended":"unseen""#,
-        ),
-        (
-            "main",
-            r#""depth":0,"start_ns":10,"duration_ns":80,"self_ns":20,"ended":"returned""#,
-        ),
-        (
-            "pool::work(int)",
-            r#""depth":0,"start_ns":95,"duration_ns":null,"self_ns":null,"ended":"open""#,
-        ),
-    ];
-    assert_eq!(found, expected.map(|(name, rest)| server(name, rest)));
-}
-
-#[test]
 fn calls_are_objects_with_the_keys_of_events() {
     let dump = mixed_calls();
     let lines = call_lines(&dump, CallJsonWriter::new(CallLimits::default()));
@@ -348,6 +302,51 @@ fn calls_are_objects_with_the_keys_of_events() {
         r#""name":"pool::work(int)","target":"server","depth":1,"self_ns":28,"ended":"unwound"}"#
     );
     assert_eq!((lines.len(), lines[3]), (7, unwound));
+    // In the order of their ends.
+    let leaf = r#""name":"leaf","target":"server""#;
+    let work = r#""name":"pool::work(int)","target":"server""#;
+    let main = r#""name":"main","target":"server""#;
+    let expected = [
+        (
+            leaf,
+            ["null", "null"],
+            r#""depth":0,"self_ns":null,"ended":"returned""#,
+        ),
+        (
+            leaf,
+            ["25", "null"],
+            r#""depth":2,"self_ns":null,"ended":"unseen""#,
+        ),
+        (
+            leaf,
+            ["26", "2"],
+            r#""depth":2,"self_ns":2,"ended":"returned""#,
+        ),
+        (
+            work,
+            ["20", "30"],
+            r#""depth":1,"self_ns":28,"ended":"unwound""#,
+        ),
+        (
+            work,
+            ["60", "30"],
+            r#""depth":1,"self_ns":30,"ended":"unseen""#,
+        ),
+        (
+            main,
+            ["10", "80"],
+            r#""depth":0,"self_ns":20,"ended":"returned""#,
+        ),
+        (
+            work,
+            ["95", "null"],
+            r#""depth":0,"self_ns":null,"ended":"open""#,
+        ),
+    ];
+    for (line, (name, [start, took], rest)) in lines.iter().zip(expected) {
+        let tail = format!(r#""t_ns":{start},"dur_ns":{took},"kind":"call",{name},{rest}}}"#);
+        assert!(line.ends_with(&tail), "{line}, expected {tail}");
+    }
     let start = r#""ts":null,"ts_ns":null,"t_ns":null,"dur_ns":null,"#;
     assert!(lines[0].contains(start), "{}", lines[0]);
     let short = CallLimits {

@@ -1,9 +1,6 @@
-//! Versions of the JSON that the commands print; `JSON.md` describes it, `json.schema.json` is its
+//! Version of the JSON that the commands print; `JSON.md` describes it, `json.schema.json` is its
 //! schema.
 
 /// Version of the JSON objects, their key `v`. It changes only with a change that could break a
 /// reader of them; new keys and new kinds of objects do not.
 pub const VERSION: u32 = 2;
-
-/// The version before, which commands print for `--json=1` until the next release.
-pub const OLD_VERSION: u32 = 1;

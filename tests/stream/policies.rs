@@ -146,7 +146,7 @@ fn expect_one_bounded(scene: &Scene) {
         told.contains(&format!("over_budget: {left_out}: left out by budget")),
         "{told}"
     );
-    let told = scene.ringmark("verify store --json=2", 0);
+    let told = scene.ringmark("verify store --json", 0);
     assert!(
         told.contains(&format!("\"over_budget\":{left_out}")),
         "{told}"
@@ -247,7 +247,7 @@ impl Switched {
 
     /// Whether an event type is on.
     fn is_on(&self, name: &str) -> Option<bool> {
-        let arguments = format!("events -p {} --json=2", self.program.id());
+        let arguments = format!("events -p {} --json", self.program.id());
         let told = self.scene.ringmark(&arguments, 0);
         let line = told
             .lines()

@@ -1,13 +1,13 @@
-//! The JSON of every command: version 2 is as its schema and its page say, version 1 as it was.
+//! The JSON of every command: it is as its schema and its page say.
 
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use common::{LIMIT, Stage, json_lines};
+use common::Stage;
 use ringmark_tests::json_schema::{checked, errors, kinds, schema};
-use ringmark_tests::{run, workspace_root};
+use ringmark_tests::workspace_root;
 use serde_json::{Value, json};
 
 /// The objects of a command's output, each checked.
@@ -58,7 +58,7 @@ fn what_commands_print_is_as_the_schema_says() {
     let events = see(objects(&stage, "cat a.rmk --json"));
     assert_eq!(events.len(), 120);
     see(objects(&stage, "cat b.rmk --json"));
-    see(objects(&stage, &format!("cat -p {pid} --json=2")));
+    see(objects(&stage, &format!("cat -p {pid} --json")));
     see(objects(&stage, "report a.rmk --json"));
     see(objects(&stage, "events a.rmk --json"));
     see(objects(&stage, &format!("events -p {pid} --json")));
@@ -253,29 +253,4 @@ fn the_schema_refuses_what_it_should() {
     let mut without = event.clone();
     without.as_object_mut().unwrap().remove("dur_ns");
     assert_ne!(errors(&without), [""; 0]);
-}
-
-/// What the release before printed for the vectors of the format, command by command.
-#[test]
-fn version_1_is_as_it_was() {
-    let stage = Stage::new("json-old");
-    let golden = include_str!("json_v1.golden");
-    let vectors = workspace_root().join("format-spec/vectors/v1");
-    let mut commands = 0;
-    for part in golden.split("$ ringmark ").skip(1) {
-        let (words, expected) = part.split_once('\n').unwrap();
-        let words: Vec<_> = words.split(' ').collect();
-        // Texts about damage name the file as the command line does.
-        let found = run(stage.ringmark(&words).current_dir(&vectors), LIMIT).unwrap();
-        let expected: Vec<Value> = expected
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        assert_eq!(json_lines(&found), expected, "{words:?}");
-        if words[0] == "cat" {
-            assert_eq!(found.stdout_text(), part.split_once('\n').unwrap().1);
-        }
-        commands += 1;
-    }
-    assert_eq!(commands, 15);
 }

@@ -77,7 +77,7 @@ impl Dump {
         to_lost: impl FnMut(&Lost<'d>),
     ) -> Result<RowsEnd, E> {
         let filters = (chosen.records.clone(), chosen.conditions);
-        let mut picker = Picker::new(filters, Some(SpanPairs::new(self)), None, false);
+        let mut picker = Picker::new(filters, SpanPairs::new(self), None, false);
         let mut rows = Rows {
             to,
             to_lost,
@@ -107,12 +107,10 @@ fn open(dump: &Dump, picker: &Picker<'_>) -> u64 {
     let calls = picker.calls.open();
     let calls = calls.filter(|call| filter.passes_cut_call(call.target(), &call.function.name));
     let mut open = calls.count() as u64;
-    if let Some(pairs) = &picker.pairs {
-        let mut cut = pairs.cut(dump);
-        cut.retain(|of_type| filter.passes_cut(of_type.ty));
-        open += cut.iter().map(|of_type| of_type.no_end).sum::<u64>();
-        open += pairs.left_out();
-    }
+    let mut cut = picker.pairs.cut(dump);
+    cut.retain(|of_type| filter.passes_cut(of_type.ty));
+    open += cut.iter().map(|of_type| of_type.no_end).sum::<u64>();
+    open += picker.pairs.left_out();
     let threads = dump.open_spans();
     let spans = threads.iter().flat_map(|thread| &thread.spans);
     let native = spans.filter(|span| span.ty.kind() == "span");

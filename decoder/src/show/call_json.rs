@@ -8,7 +8,6 @@ use crate::events::event::Event;
 use crate::show::call_line::{Begun, Took};
 use crate::show::json::thread;
 use crate::show::json_keys::{head, key, no_times, number, text, times, wall_ns};
-use crate::show::version_1;
 use crate::sums::calls::{Call, Ended, OpenCall, Step};
 use crate::words::escape;
 use crate::words::number::unsigned;
@@ -36,8 +35,6 @@ impl CallLimits {
 #[derive(Debug)]
 pub struct CallJsonWriter<'d> {
     limits: CallLimits,
-    /// Appends the object of a call.
-    object: fn(&Begun<'_>, Option<Took>, &str, &mut Vec<u8>),
     /// Open calls of each thread, by [`Event::thread`], the innermost last.
     open: HashMap<u32, Vec<Begun<'d>>>,
 }
@@ -48,18 +45,7 @@ impl<'d> CallJsonWriter<'d> {
     pub fn new(limits: CallLimits) -> Self {
         Self {
             limits,
-            object,
             open: HashMap::new(),
-        }
-    }
-
-    /// The same of JSON version 1, for readers that are not moved yet. The next release has no such
-    /// writer.
-    #[must_use]
-    pub fn old(limits: CallLimits) -> Self {
-        Self {
-            object: version_1::calls::object,
-            ..Self::new(limits)
         }
     }
 
@@ -142,7 +128,7 @@ impl<'d> CallJsonWriter<'d> {
     fn line(&self, begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>) {
         let duration_ns = took.map(|took| took.duration_ns);
         if self.limits.allow(begun.depth, duration_ns) {
-            (self.object)(begun, took, ended, out);
+            object(begun, took, ended, out);
             out.push(b'\n');
         }
     }

@@ -13,4 +13,3 @@ mod open_spans;
 mod open_spans_json;
 mod shared;
 pub(crate) mod text;
-pub(crate) mod version_1;

@@ -28,8 +28,6 @@ pub struct Counted {
     pub exact: bool,
     /// How many of the slowest spans and calls to keep.
     pub slowest: usize,
-    /// Count the records of spans of `tracing` as they are.
-    pub raw: bool,
 }
 
 /// The figures of a trace.
@@ -117,7 +115,7 @@ impl<'d> Picks<'d> for Sums<'d> {
 
 impl<'d> Walk<'d> {
     fn new(dump: &'d Dump, counted: Counted) -> Self {
-        let pairs = (!counted.raw).then(|| SpanPairs::new(dump));
+        let pairs = SpanPairs::new(dump);
         let filters = (counted.records, counted.conditions);
         Self {
             picker: Picker::new(filters, pairs, counted.tracers, true),
@@ -142,23 +140,19 @@ impl<'d> Walk<'d> {
             sums.functions
                 .add_endless(call.session, call.function, NoEnd::NotSeen);
         }
-        let mut left_out = 0;
-        if let Some(pairs) = &picker.pairs {
-            left_out = pairs.left_out();
-            let mut cut = pairs.cut(dump);
-            cut.retain(|of_type| filter.passes_cut(of_type.ty));
-            cut.iter().for_each(|of_type| sums.spans.add_cut(of_type));
-            let threads = dump.open_spans();
-            let open = threads.iter().flat_map(|thread| &thread.spans);
-            // The others are those that are entered and left: they have a record that made them.
-            let native = open.filter(|span| span.ty.kind() == "span");
-            native
-                .filter(|span| filter.passes_cut(Some(span.ty)))
-                .for_each(|span| sums.spans.add_open(span.ty));
-        }
+        let mut cut = picker.pairs.cut(dump);
+        cut.retain(|of_type| filter.passes_cut(of_type.ty));
+        cut.iter().for_each(|of_type| sums.spans.add_cut(of_type));
+        let threads = dump.open_spans();
+        let open = threads.iter().flat_map(|thread| &thread.spans);
+        // The others are those that are entered and left: they have a record that made them.
+        let native = open.filter(|span| span.ty.kind() == "span");
+        native
+            .filter(|span| filter.passes_cut(Some(span.ty)))
+            .for_each(|span| sums.spans.add_open(span.ty));
         Figures {
             nameless: sums.spans.nameless(),
-            left_out,
+            left_out: picker.pairs.left_out(),
             spans: sums.spans.finish(),
             functions: sums.functions.finish(),
             events: sums.events,

@@ -47,8 +47,7 @@ pub(crate) struct Picker<'d> {
     records: Filter,
     pub(crate) filter: Filter,
     has_conditions: bool,
-    /// `None`: each record is taken for itself.
-    pub(crate) pairs: Option<SpanPairs>,
+    pub(crate) pairs: SpanPairs,
     pub(crate) calls: Calls<'d>,
     /// Native spans are given as spans, with the time of their own.
     is_own_needed: bool,
@@ -58,7 +57,7 @@ impl<'d> Picker<'d> {
     /// Picks from the first event on. `conditions`: `records`, with names and conditions.
     pub(crate) fn new(
         (records, conditions): (Filter, Option<Filter>),
-        pairs: Option<SpanPairs>,
+        pairs: SpanPairs,
         tracers: Option<Vec<u64>>,
         is_own_needed: bool,
     ) -> Self {
@@ -74,15 +73,15 @@ impl<'d> Picker<'d> {
 
     /// Takes the next item in the order of time.
     pub(crate) fn take(&mut self, item: &Output<'d>, to: &mut impl Picks<'d>) {
-        match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
-            Some(Paired::Part) => return self.part(item, to),
-            Some(Paired::Ended(span)) => {
+        match self.pairs.take(item) {
+            Paired::Part => return self.part(item, to),
+            Paired::Ended(span) => {
                 if self.filter.passes_span(&span) {
                     to.span(*span);
                 }
                 return;
             }
-            Some(Paired::Alone) | None => {}
+            Paired::Alone => {}
         }
         let event = match item {
             Output::Event(event) => event,
@@ -114,10 +113,10 @@ impl<'d> Picker<'d> {
 
     /// An event that is no part of a span, or a native span.
     fn alone(&mut self, event: &Event<'d>, to: &mut impl Picks<'d>) {
-        let span = match &mut self.pairs {
-            Some(pairs) if self.is_own_needed => pairs.whole(event),
-            _ if self.is_own_needed || self.has_conditions => Span::of_event(event),
-            _ => None,
+        let span = match self.is_own_needed {
+            true => self.pairs.whole(event),
+            false if self.has_conditions => Span::of_event(event),
+            false => None,
         };
         match span {
             Some(span) if self.filter.passes_span(&span) => match self.is_own_needed {

@@ -1,14 +1,15 @@
 //! `certs`: makes the certificates of a first deployment.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ringmark_collector::certs::{self, CertsError, Key, Validity};
-use ringmark_decoder::Stamper;
-
-use ringmark_console::json::{Head, NewJsonOption};
+use ringmark_collector::certs;
+use ringmark_collector::certs::{CertsError, Key, Validity};
+use ringmark_console::json::{Head, JsonOption};
 use ringmark_console::{Exit, Failure, Sink, json};
+use ringmark_decoder::Stamper;
 
 /// Make certificates for streams over tls://
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 #[derive(Debug, clap::Subcommand)]

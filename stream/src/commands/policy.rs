@@ -1,11 +1,15 @@
 //! `policy`: signs what is recorded and sent of each service, and shows it.
 
-use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use ringmark_collector::policy_key;
+use ringmark_console::json::{Head, JsonOption, Line, object, ts_ns};
+use ringmark_console::policy::{moment, ns};
+use ringmark_console::units::{parse_duration, size};
+use ringmark_console::{Exit, Failure, Sink, now_ns, printable};
 use ringmark_format::policy::{
     ANY_SERVICE, POLICY_BYTES_MAX, Policy, ServicePolicy, UncheckedPolicy,
 };
@@ -13,11 +17,6 @@ use ringmark_reader::stream::{PolicyKey, PolicySigner};
 use serde_json::json;
 
 use crate::policy_file;
-use ringmark_console::json::{Head, Line, NewJsonOption, object, ts_ns};
-use ringmark_console::now_ns;
-use ringmark_console::policy::{moment, ns};
-use ringmark_console::units::{parse_duration, size};
-use ringmark_console::{Exit, Failure, Sink, printable};
 
 /// Sign what hosts record and send of each service, for collectors to carry
 #[derive(Debug, clap::Args)]
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 #[derive(Debug, clap::Subcommand)]

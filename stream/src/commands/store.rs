@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ringmark_collector::store::StoreError;
-use ringmark_collector::store::upkeep::{self, IdleStore, Removed};
-use ringmark_collector::store::usage::{self, Period, Usage};
+use ringmark_collector::store::upkeep::{IdleStore, Removed};
+use ringmark_collector::store::usage::{Period, Usage};
+use ringmark_collector::store::{StoreError, upkeep, usage};
+use ringmark_console::extension::{place_parser, store_url};
+use ringmark_console::json::{Head, JsonOption, Line, object, ts_ns};
+use ringmark_console::units::{count, counted, size};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, Style, Table, extension, printable};
 use ringmark_decoder::Stamper;
 use serde_json::{Value, json};
 
 use super::store_hosts::{Hosts, stored_by};
-use ringmark_console::extension::{self, place_parser, store_url};
-use ringmark_console::json::{Head, Line, NewJsonOption, object, ts_ns};
-use ringmark_console::units::{count, counted, size};
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Failure, Sink, Style, Table, printable};
 
 /// Letters of a time to the minute.
 const MINUTE: usize = "2026-01-31T12:00".len();
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 #[derive(Debug, clap::Subcommand)]

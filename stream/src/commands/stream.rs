@@ -6,6 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::progress::ProgressLine;
+use ringmark_console::signals::Signals;
+use ringmark_console::status::{Lines, write_line};
+use ringmark_console::units::{
+    count, counted, duration, over_budget, overwritten, parse_duration, parse_size, size,
+};
+use ringmark_console::{Exit, Failure, descriptors, json, note, printable, signals};
 use ringmark_reader::stream::{
     Address, Introduction, PolicyKey, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
 };
@@ -14,15 +22,6 @@ use ringmark_reader::{Codec, Selection};
 use crate::credentials::CredentialOptions;
 use crate::metrics_file::MetricsFile;
 use crate::policy_file;
-use ringmark_console::descriptors;
-use ringmark_console::json::{Head, NewJsonOption};
-use ringmark_console::progress::ProgressLine;
-use ringmark_console::signals::{self, Signals};
-use ringmark_console::status::{Lines, write_line};
-use ringmark_console::units::{
-    count, counted, duration, over_budget, overwritten, parse_duration, parse_size, size,
-};
-use ringmark_console::{Exit, Failure, json, note, printable};
 
 /// How long to wait before a collector is tried again for the first time.
 const RETRY: Duration = Duration::from_millis(100);
@@ -102,7 +101,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     metrics_file: Option<PathBuf>,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
     /// Write to FILE how it went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,

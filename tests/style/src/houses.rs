@@ -283,7 +283,6 @@ pub const FLOORS: &[House<'_>] = &[
             "pager",
             "sink",
             "table",
-            "json_v1",
             "json",
             "status",
             "answer",

@@ -11,7 +11,6 @@ use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::last_words::{self, Show};
 use crate::output::tree::Tree;
-use ringmark_console::json::JsonVersion;
 use ringmark_console::{Exit, Failure, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
@@ -84,10 +83,9 @@ impl Args {
         }
         // What has no record yet, unless less was asked for.
         if filter.is_empty() && !printer.is_done() {
-            match self.form.json.version() {
-                None => out.write_all(last_words::text(&dump, Show::Open).as_bytes())?,
-                Some(JsonVersion::Current) => out.write_all(&last_words::objects(&dump)?)?,
-                Some(JsonVersion::Old) => {}
+            match self.form.json.is_on() {
+                true => out.write_all(&last_words::objects(&dump)?)?,
+                false => out.write_all(last_words::text(&dump, Show::Open).as_bytes())?,
             }
         }
         out.finish()?;

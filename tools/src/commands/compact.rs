@@ -1,8 +1,7 @@
 //! `compact`: tables of what collectors have stored as objects. `ringmark-fleet` makes them.
 
-use ringmark_console::Exit;
-use ringmark_console::extension;
-use ringmark_console::json::{Head, Line, NewJsonOption, object};
+use ringmark_console::json::{Head, JsonOption, Line, object};
+use ringmark_console::{Exit, extension};
 
 /// Make Parquet tables of what collectors have stored as objects
 #[derive(Debug, clap::Args)]
@@ -43,7 +42,7 @@ pub struct CompactOptions {
     #[arg(long, value_name = "HOST")]
     pub rm_host: Option<String>,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 impl CompactOptions {

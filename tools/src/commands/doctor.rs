@@ -4,15 +4,16 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use ringmark::__private::reference;
-use ringmark_reader::host::{self, Finding, Verdict};
-use serde_json::json;
-
-use crate::tracing::surroundings;
-use ringmark_console::json::{Head, NewJsonOption};
+use ringmark_console::json::{Head, JsonOption};
 use ringmark_console::units::counted;
 use ringmark_console::wide::WideOption;
 use ringmark_console::width::{pad, wrap};
 use ringmark_console::{Exit, Sink, Style, json, printable};
+use ringmark_reader::host;
+use ringmark_reader::host::{Finding, Verdict};
+use serde_json::json;
+
+use crate::tracing::surroundings;
 
 /// Columns of a verdict's word, and of what was looked at.
 const VERDICT_COLUMNS: usize = 9;
@@ -39,7 +40,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
     #[command(flatten)]
     wide: WideOption,
 }

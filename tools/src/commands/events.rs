@@ -2,6 +2,10 @@
 
 use std::io::Write;
 
+use ringmark_console::json::{Head, JsonOption, Line};
+use ringmark_console::units::counted;
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, printable};
 use ringmark_decoder::{EventType, Field, Filter, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
@@ -10,10 +14,6 @@ use crate::input::held_off::is_on;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
-use ringmark_console::json::{Head, JsonOption};
-use ringmark_console::units::counted;
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ impl Args {
         if self.json.is_on() {
             rows.iter()
                 .take(self.lines.of(rows.len()))
-                .try_for_each(|row| writeln!(out, "{}", self.json.form(as_json(row))))?;
+                .try_for_each(|row| writeln!(out, "{}", Line(as_json(row))))?;
         } else {
             let columns = self.wide.columns();
             let all = rows.len();

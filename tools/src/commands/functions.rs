@@ -4,6 +4,10 @@ use std::cmp::Reverse;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::units::{count, counted};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, Style, Table, json, note, printable};
 use ringmark_format::tracer_text::{
     AnswerLine, Count, Exits, RequestLine, Site, Untraceable, Verb,
 };
@@ -13,10 +17,6 @@ use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 use crate::options::rows::LinesOption;
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::untraceable::{NO_SITES, no_sites};
-use ringmark_console::json::{Head, NewJsonOption};
-use ringmark_console::units::{count, counted};
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Failure, Sink, Style, Table, json, note, printable};
 
 /// List functions that can be traced, in a running process or in a file
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     lines: LinesOption,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
     #[command(flatten)]
     wide: WideOption,
 }

@@ -1,10 +1,15 @@
 //! `graph`: shows calls of functions nested in each other, with their durations.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
-use std::iter;
+use std::io::Write;
 use std::time::Duration;
+use std::{io, iter};
 
+use ringmark_console::json::JsonOption;
+use ringmark_console::units::{counted, parse_min_time, whole_ns};
+use ringmark_console::wide::WideOption;
+use ringmark_console::width::{SHORTEST_NAME, shorten, width};
+use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 use ringmark_decoder::{
     CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session, Step,
 };
@@ -14,11 +19,6 @@ use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
 use crate::options::event_filter::no_name;
 use crate::tables::cover;
-use ringmark_console::json::{JsonOption, JsonVersion};
-use ringmark_console::units::{counted, parse_min_time, whole_ns};
-use ringmark_console::wide::WideOption;
-use ringmark_console::width::{SHORTEST_NAME, shorten, width};
-use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
@@ -74,12 +74,9 @@ impl Args {
                         or record with 'ringmark run --kind graph -- CMD'";
             return Err(Failure::unreadable(what).into());
         }
-        match self.json.version() {
-            Some(JsonVersion::Current) => {
-                self.write_json(&dump, CallJsonWriter::new(self.limits()))?;
-            }
-            Some(JsonVersion::Old) => self.write_json(&dump, CallJsonWriter::old(self.limits()))?,
-            None => self.write_text(&dump)?,
+        match self.json.is_on() {
+            true => self.write_json(&dump)?,
+            false => self.write_text(&dump)?,
         }
         notices::tell_gone(&dump);
         let found = dump.verify();
@@ -149,7 +146,8 @@ impl Args {
         Ok(out.finish()?)
     }
 
-    fn write_json<'d>(&self, dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> anyhow::Result<()> {
+    fn write_json(&self, dump: &Dump) -> anyhow::Result<()> {
+        let mut writer = CallJsonWriter::new(self.limits());
         let mut out = Sink::direct();
         let (mut lines, mut written) = (Vec::new(), Ok(()));
         let filter = self.calls.filter()?;

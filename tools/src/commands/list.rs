@@ -4,6 +4,11 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use ringmark_console::extension::place_parser;
+use ringmark_console::json::{Head, JsonOption, Line};
+use ringmark_console::units::{count, size};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
@@ -17,14 +22,9 @@ use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::options::rows::LinesOption;
 use crate::options::sessions::SessionOptions;
-use crate::output::endings;
-use crate::output::last_words::{self, Show};
+use crate::output::last_words::Show;
+use crate::output::{endings, last_words};
 use crate::tables::session_table;
-use ringmark_console::extension::place_parser;
-use ringmark_console::json::{Head, JsonOption};
-use ringmark_console::units::{count, size};
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ impl Args {
             let objects = sessions.iter().map(as_json);
             let objects = objects.chain(notes.iter().map(off_as_json));
             for object in objects.chain(removals.iter().map(removals_as_json)) {
-                writeln!(out, "{}", self.json.form(object))?;
+                writeln!(out, "{}", Line(object))?;
             }
         } else {
             write_table(&mut out, &sessions, &notes, (columns, &self))?;
@@ -105,7 +105,7 @@ impl Args {
         if self.json.is_on() {
             for session in &dump.sessions[..self.lines.of(dump.sessions.len())] {
                 let object = session_table::as_json(session);
-                writeln!(out, "{}", self.json.form(object))?;
+                writeln!(out, "{}", Line(object))?;
             }
         } else {
             let mut table = session_table::table(&dump);

@@ -3,23 +3,22 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use ringmark_console::json::{Head, JsonOption, Line};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 use ringmark_decoder::{Counted, Dump, Figures};
 
-use crate::commands::report_changes::{self, Shown, Trace};
-use crate::commands::report_page;
-use crate::commands::report_paths::{self, PathOptions};
+use crate::commands::report_changes::{Shown, Trace};
+use crate::commands::report_paths::PathOptions;
+use crate::commands::{report_changes, report_page, report_paths};
 use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::figures::FigureOptions;
 use crate::options::rows::{LinesOption, SortBy};
-use crate::tables::host_table;
-use crate::tables::profile_table::{self, TracerProfile};
-use crate::tables::slowest::{self, Source};
-use crate::tables::{cover, event_table, span_table, summary};
+use crate::tables::profile_table::TracerProfile;
+use crate::tables::slowest::Source;
+use crate::tables::{cover, event_table, host_table, profile_table, slowest, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
-use ringmark_console::json::{Head, JsonOption, JsonVersion};
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 
 /// Count events, spans and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
@@ -117,8 +116,6 @@ impl Args {
         if self.paths.is_given() {
             return self.show_paths(process);
         }
-        // Its rows are those of records.
-        self.figures.raw = self.json.version() == Some(JsonVersion::Old);
         let mut found = match process {
             Some(pid) => self.ask(pid)?,
             None => self.read()?,
@@ -278,7 +275,7 @@ impl Args {
         objects: impl Iterator<Item = serde_json::Value>,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let mut lines = objects.map(|object| self.json.form(object));
+        let mut lines = objects.map(Line);
         Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?)
     }
 
@@ -337,10 +334,7 @@ impl Args {
             .take(self.lines.of(events.len()))
             .map(|row| row.as_json(&head));
         for row in spans.chain(profiles).chain(events) {
-            match self.json.version() {
-                Some(JsonVersion::Old) => writeln!(out, "{}", self.json.form(row.parse()?))?,
-                _ => writeln!(out, "{row}")?,
-            }
+            writeln!(out, "{row}")?;
         }
         Ok(())
     }

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use ringmark_console::json::{JsonOption, Line};
+use ringmark_console::{Exit, Failure, Sink, Style};
 use ringmark_decoder::{Change, Dump, Figure, Figures};
 
 use crate::options::rows::{LinesOption, SortBy};
 use crate::tables::change_table;
-use ringmark_console::json::JsonOption;
-use ringmark_console::{Exit, Failure, Sink, Style};
 
 /// The figure whose change rows are ordered by.
 ///
@@ -68,8 +68,8 @@ pub(super) fn write(
         let rows = changes
             .iter()
             .map(|change| change_table::as_json(change, figure));
-        for object in sides.chain(rows).filter(|object| shown.json.has(object)) {
-            writeln!(out, "{}", shown.json.form(object))?;
+        for object in sides.chain(rows) {
+            writeln!(out, "{}", Line(object))?;
         }
         return Ok(Exit::lost_if(!is_whole));
     }

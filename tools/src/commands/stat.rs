@@ -4,27 +4,26 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_console::json::{Head, JsonOption, Line};
+use ringmark_console::units::{
+    count, counted, duration, over_budget, overwritten, parse_duration, size,
+};
+use ringmark_console::wide::WideOption;
+use ringmark_console::{Exit, Sink, Style, Table, json, policy, printable};
 use ringmark_decoder::{Counted, Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
-use ringmark_reader::{Access, SessionInfo, find};
-use ringmark_reader::{StreamStatus, kept_policy};
+use ringmark_reader::{Access, SessionInfo, StreamStatus, find, kept_policy};
 use serde_json::json;
 
 use crate::commands::verify::account;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::trace_files::Input;
 use crate::input::{held_off, rings};
-use crate::output::last_words::{self, Show};
-use crate::tables::session_table::{self, duration_ns, text};
-use crate::tables::{host_table, summary};
-use ringmark_console::json::{Head, JsonOption};
-use ringmark_console::policy;
-use ringmark_console::units::{
-    count, counted, duration, over_budget, overwritten, parse_duration, size,
-};
-use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Sink, Style, Table, json, printable};
+use crate::output::last_words;
+use crate::output::last_words::Show;
+use crate::tables::session_table::{duration_ns, text};
+use crate::tables::{host_table, session_table, summary};
 
 /// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
@@ -73,7 +72,7 @@ impl Args {
                 let head = Head::of_info(&info, Some(pid));
                 for ring in &rings {
                     let object = ring.json(&head, stream.as_ref());
-                    writeln!(out, "{}", self.json.form(object))?;
+                    writeln!(out, "{}", Line(object))?;
                 }
             } else if columns.is_some() && rings.is_empty() && info.lost_total() == 0 {
                 // As that of a function tracer that has recorded nothing yet.
@@ -110,7 +109,7 @@ impl Args {
         };
         for session in &dump.sessions {
             if self.json.is_on() {
-                writeln!(out, "{}", self.json.form(session_table::as_json(session)))?;
+                writeln!(out, "{}", Line(session_table::as_json(session)))?;
             } else {
                 write_session(&mut out, session)?;
             }

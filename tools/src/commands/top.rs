@@ -1,20 +1,22 @@
 //! `top`: what living sessions do now, as a screen that is drawn again and again.
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use crate::input::rings;
-use crate::live::names::Order;
-use crate::live::once;
-use crate::live::screen::{self, Left};
-use crate::live::watch::{Target, Watch};
-use crate::options::rows::LinesOption;
-use crate::output::endings;
-use crate::output::last_words::{self, Show};
-use ringmark_console::json::NewJsonOption;
+use ringmark_console::json::JsonOption;
 use ringmark_console::units::parse_duration;
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Failure, Sink, note_lines};
+
+use crate::input::rings;
+use crate::live::names::Order;
+use crate::live::screen::Left;
+use crate::live::watch::{Target, Watch};
+use crate::live::{once, screen};
+use crate::options::rows::LinesOption;
+use crate::output::last_words::Show;
+use crate::output::{endings, last_words};
 
 /// Watch running programs: rates, losses, hottest spans and functions, open spans
 #[derive(Debug, clap::Args)]
@@ -52,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     lines: LinesOption,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
     #[command(flatten)]
     wide: WideOption,
 }

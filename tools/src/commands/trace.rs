@@ -5,15 +5,15 @@ mod start;
 mod status;
 mod trigger;
 
+use change::change;
+use ringmark_console::json::JsonOption;
+use ringmark_console::{Exit, Failure, note, printable};
 use ringmark_format::tracer_text::Verb;
 
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames, PatternSyntax};
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
-use change::change;
-use ringmark_console::json::NewJsonOption;
-use ringmark_console::{Exit, Failure, note, printable};
 
 /// Enable and disable functions of a running process
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ struct StopArgs {
     #[command(flatten)]
     of: OneTracer,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,7 @@ struct PatternArgs {
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
     syntax: PatternSyntax,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ struct SetArgs {
     #[command(flatten)]
     detail: CallDetail,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 impl Args {

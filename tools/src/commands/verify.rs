@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
-use ringmark_decoder::Verification;
-
-use crate::input::trace_files::{self, Input};
-use crate::output::last_words::{self, Show};
-use crate::tables::host_table;
-use ringmark_console::json::JsonOption;
+use ringmark_console::json::{JsonOption, Line};
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Sink, Style};
+use ringmark_decoder::Verification;
+
+use crate::input::trace_files;
+use crate::input::trace_files::Input;
+use crate::output::last_words;
+use crate::output::last_words::Show;
+use crate::tables::host_table;
 
 /// Check that trace files are whole, and say what was lost
 #[derive(Debug, clap::Args)]
@@ -51,7 +53,7 @@ impl Args {
         if self.json.is_on() {
             let mut object: serde_json::Value = serde_json::from_str(&found.to_json())?;
             object["hosts"] = host_table::array(&dump);
-            writeln!(out, "{}", self.json.form(object))?;
+            writeln!(out, "{}", Line(object))?;
         } else {
             write!(out, "{}", account(&found, columns.is_some()))?;
             out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;

@@ -20,9 +20,6 @@ pub(crate) struct FigureOptions {
     /// its lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) slowest: Option<u32>,
-    /// Sum up the records of spans of `tracing` as they are.
-    #[arg(skip)]
-    pub(crate) raw: bool,
 }
 
 impl FigureOptions {
@@ -40,7 +37,6 @@ impl FigureOptions {
             tracers: self.calls.tracers(dump)?,
             exact: self.exact,
             slowest: self.slowest.unwrap_or(0) as usize,
-            raw: self.raw,
         }))
     }
 }

@@ -1,17 +1,18 @@
 //! The lines of `cat`: events as text or JSON, under the time that a person asked for.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use ringmark_console::json::JsonOption;
+use ringmark_console::{Style, columns};
 use ringmark_decoder::{
-    CallTook, Dump, Filter, JsonWriter, OldJsonWriter, Output, Paired, Session, Span, SpanPairs,
-    Stamper, TIMESTAMP_BYTES, TextWriter,
+    CallTook, Dump, Filter, JsonWriter, Output, Paired, Session, Span, SpanPairs, Stamper,
+    TIMESTAMP_BYTES, TextWriter,
 };
 
 use super::screen::Screen;
 use super::spans;
-use ringmark_console::json::{JsonOption, JsonVersion};
-use ringmark_console::{Style, columns};
 
 /// Stands where the time of an event is not known.
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
@@ -73,7 +74,6 @@ pub(crate) enum Writer<'d> {
     /// The printer's own lines for a terminal.
     Screen,
     Json(JsonWriter<'d>),
-    OldJson(OldJsonWriter<'d>),
 }
 
 /// What an item is among the lines.
@@ -123,8 +123,7 @@ impl<'a> Printer<'a> {
             origin_ns: 0,
             has_process: false,
             events: 0,
-            pairs: (!form.raw && form.json.version() != Some(JsonVersion::Old))
-                .then(SpanPairs::default),
+            pairs: (!form.raw).then(SpanPairs::default),
             calls: filter.asks_duration().then(CallTook::default),
             stamper: Stamper::default(),
         }
@@ -148,10 +147,9 @@ impl<'a> Printer<'a> {
 
     /// A writer of the form that the options ask for.
     pub(crate) fn writer<'d>(&self) -> Writer<'d> {
-        match self.form.json.version() {
-            Some(JsonVersion::Current) => Writer::Json(JsonWriter::new()),
-            Some(JsonVersion::Old) => Writer::OldJson(OldJsonWriter::new()),
-            None if self.screen.is_some() => Writer::Screen,
+        match &self.screen {
+            _ if self.form.json.is_on() => Writer::Json(JsonWriter::new()),
+            Some(_) => Writer::Screen,
             None if self.has_process => Writer::Text(TextWriter::with_process()),
             None => Writer::Text(TextWriter::new()),
         }
@@ -235,7 +233,6 @@ impl<'a> Printer<'a> {
         self.left = self.left.map(|left| left - 1);
         match writer {
             Writer::Json(writer) => writer.write(item, out),
-            Writer::OldJson(writer) => writer.write(item, out),
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.write(item, out);
@@ -292,8 +289,6 @@ impl<'a> Printer<'a> {
                     screen.span(span, wall_ns, time.as_deref(), out);
                 }
             }
-            // It shows records as they are.
-            Writer::OldJson(_) => {}
         }
     }
 

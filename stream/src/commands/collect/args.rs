@@ -9,16 +9,16 @@ use ringmark_collector::store::object_sessions::ObjectOptions;
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_collector::store::{DirectoryOptions, MinFree, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{CollectorOptions, DenyRule, HostLimits};
+use ringmark_console::Failure;
+use ringmark_console::extension::{local_path, store_url};
+use ringmark_console::json::JsonOption;
+use ringmark_console::units::{parse_duration, parse_size};
 use ringmark_reader::stream::Address;
 
 use crate::commands::policy;
 use crate::credentials::CredentialOptions;
 use crate::log::LogOptions;
 use crate::objects;
-use ringmark_console::Failure;
-use ringmark_console::extension::{local_path, store_url};
-use ringmark_console::json::NewJsonOption;
-use ringmark_console::units::{parse_duration, parse_size};
 
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);
@@ -135,7 +135,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) log: LogOptions,
     #[command(flatten)]
-    pub(super) json: NewJsonOption,
+    pub(super) json: JsonOption,
     /// Write to FILE how it went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     pub(super) status_file: Option<PathBuf>,

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use ringmark_console::json::JsonOption;
+use ringmark_console::{Exit, Sink, json};
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
-use ringmark_console::json::NewJsonOption;
-use ringmark_console::{Exit, Sink, json};
 
 /// Sends a request for one tracer, and prints what it did.
 ///
@@ -16,7 +16,7 @@ use ringmark_console::{Exit, Sink, json};
 /// The process has no tracers, does not answer, or refuses.
 pub(super) fn change(
     of: &OneTracer,
-    json: NewJsonOption,
+    json: JsonOption,
     verb: Verb,
     lines: &[RequestLine<'_>],
 ) -> anyhow::Result<Exit> {
@@ -44,7 +44,7 @@ impl Done<'_> {
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub(super) fn print(&self, session: &TracerSession, json: NewJsonOption) -> anyhow::Result<()> {
+    pub(super) fn print(&self, session: &TracerSession, json: JsonOption) -> anyhow::Result<()> {
         let mut out = Sink::direct();
         if json.is_on() {
             writeln!(out, "{}", json::Line(self.json(session)))?;

@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringmark_console::json::JsonOption;
+use ringmark_console::signals::Signals;
+use ringmark_console::units::parse_duration;
+use ringmark_console::{Exit, Failure};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{Count, RequestLine, Verb};
 
@@ -14,10 +18,6 @@ use crate::tracing::requests::Answer;
 use crate::tracing::rings::{Rings, parse_ring};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::{Triggers, exit_of};
-use ringmark_console::json::NewJsonOption;
-use ringmark_console::signals::Signals;
-use ringmark_console::units::parse_duration;
-use ringmark_console::{Exit, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StartArgs {
@@ -43,7 +43,7 @@ pub(super) struct StartArgs {
     #[arg(long, conflicts_with = "time")]
     detach: bool,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 /// Parses a kind by its name.

@@ -2,15 +2,16 @@
 
 use std::io::Write;
 
+use ringmark_console::json::{Head, JsonOption};
+use ringmark_console::units::{count, counted};
+use ringmark_console::{Exit, Failure, Sink, Style, Table, json, printable};
 use ringmark_format::tracer_text::{AnswerLine, Count, TracerLine, Verb};
 
-use crate::tracing::budget::{self, budgets};
+use crate::tracing::budget;
+use crate::tracing::budget::budgets;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
-use ringmark_console::json::{Head, NewJsonOption};
-use ringmark_console::units::{count, counted};
-use ringmark_console::{Exit, Failure, Sink, Style, Table, json, printable};
 
 /// What profilers find while a tracer is on.
 const PROFILERS: &str = "profilers outside the process find ringmark_return in the place of the callers of traced \
@@ -21,7 +22,7 @@ pub(super) struct StatusArgs {
     #[command(flatten)]
     of: OneTracer,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 fn cells(tracer: &TracerLine<'_>) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! `trace trigger`: functions at which a tracer starts, stops, or asks for a snapshot.
 
+use ringmark_console::json::JsonOption;
+use ringmark_console::{Exit, Sink};
 use ringmark_format::tracer_text::{RequestLine, Verb};
 
 use super::change::change;
@@ -8,8 +10,6 @@ use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::PatternSyntax;
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::{Triggers, exit_of};
-use ringmark_console::json::NewJsonOption;
-use ringmark_console::{Exit, Sink};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -39,7 +39,7 @@ pub(super) struct TriggerArgs {
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
     syntax: PatternSyntax,
     #[command(flatten)]
-    json: NewJsonOption,
+    json: JsonOption,
 }
 
 impl TriggerArgs {
