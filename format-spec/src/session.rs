@@ -19,14 +19,6 @@ impl Mode {
     /// Every mode in the order of its number.
     pub const ALL: [Self; 2] = [Self::Discard, Self::Overwrite];
 
-    /// The former name of [`Self::Discard`].
-    #[allow(
-        non_upper_case_globals,
-        reason = "it has the place of a variant of this name"
-    )]
-    #[deprecated(note = "named `Mode::Discard`, as in other tracers")]
-    pub const Lossless: Self = Self::Discard;
-
     /// The mode with this number, if there is one.
     #[must_use]
     pub const fn from_u32(value: u32) -> Option<Self> {
@@ -46,11 +38,9 @@ impl Mode {
         }
     }
 
-    /// The mode of that name, or of the name that it has in settings of earlier versions:
-    /// `lossless` for [`Self::Discard`].
+    /// The mode of that name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let name = if name == "lossless" { "discard" } else { name };
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }

@@ -78,7 +78,7 @@ fn expected(rounds: usize) -> String {
 fn recorded(fixture: &Fixture, tracer: &str, program: &Path) -> PathBuf {
     let dump = fixture.path(&format!("{tracer}.rmk"));
     let mut command = tool(fixture);
-    command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+    command.args(["run", "--kind", tracer, "--all-functions", "-o"]);
     command.arg(&dump).arg("--").arg(program);
     let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(finished.stdout_text(), expected(1), "{tracer}");
@@ -176,7 +176,7 @@ fn a_program_that_looks_dlopen_up_loads_what_it_loads_untraced() {
     for tracer in ["graph", "profile"] {
         let dump = fixture.path(&format!("{tracer}.rmk"));
         let mut command = tool(&fixture);
-        command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+        command.args(["run", "--kind", tracer, "--all-functions", "-o"]);
         command.arg(&dump).arg("--").arg(&program);
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
         assert_eq!(finished.stdout_text(), expected, "{tracer}");

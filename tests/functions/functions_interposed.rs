@@ -139,7 +139,7 @@ fn a_program_may_have_a_getpid_of_its_own() {
 fn traced(fixture: &Fixture, tracer: &str, command_line: &[&Path], dump: &Path) -> String {
     let _ = fs::remove_file(dump);
     let mut command = tool(fixture);
-    command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+    command.args(["run", "--kind", tracer, "--all-functions", "-o"]);
     command
         .env("RINGMARK", "mode=discard,session=256M")
         .arg(dump)

@@ -270,7 +270,7 @@ fn a_profile_of_a_whole_run_is_in_its_dump() {
     let program = compile(&fixture, "nested.c", "nested", SITES);
     let dump = fixture.path("run.rmk");
     let mut command = tool(&fixture);
-    let words = "run --tracer profile --all-functions -o";
+    let words = "run --kind profile --all-functions -o";
     command.args(words.split(' ')).arg(&dump);
     command.arg("--").arg(&program).arg("1000");
     let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -383,7 +383,7 @@ fn calls_as_json_are_all_there_and_add_up() {
     let program = compile(&fixture, "nested.c", "nested", SITES);
     let dump = fixture.path("run.rmk");
     let mut command = tool(&fixture);
-    let words = "run --tracer graph --all-functions -o";
+    let words = "run --kind graph --all-functions -o";
     command.args(words.split(' ')).arg(&dump);
     command.arg("--").arg(&program).arg("1000");
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -403,5 +403,5 @@ fn calls_as_json_are_all_there_and_add_up() {
                other 2 returned 1000\nouter 1 returned 1000\n";
     assert_eq!(read(""), all);
     let shallow = "main 0 returned 1\nouter 1 returned 1000\n";
-    assert_eq!(read("--depth 2").as_str(), shallow);
+    assert_eq!(read("--max-depth 2").as_str(), shallow);
 }

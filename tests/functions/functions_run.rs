@@ -91,7 +91,7 @@ fn arguments_results_and_durations_are_recorded() {
     let program = compile(&fixture, "nested.c", "nested", SITES);
     let dump = fixture.path("run.rmk");
     let record =
-        "record --tracer function -F lea? -F @nested --notrace m* -N o* --args 1 --result -o";
+        "record --kind function -F lea? -F @nested --notrace m* -N o* --args 1 --result -o";
     let mut command = tool(&fixture);
     command
         .args(record.split(' '))
@@ -117,7 +117,7 @@ fn arguments_results_and_durations_are_recorded() {
         BTreeMap::from([("leaf".to_owned(), 6)])
     );
     // No call takes that long but `main`.
-    let words = "run --tracer graph --all-functions --min-us 1000 -o";
+    let words = "run --kind graph --all-functions --min-time 1ms -o";
     let mut command = tool(&fixture);
     command
         .args(words.split(' '))
@@ -147,7 +147,7 @@ fn modules_are_followed() {
     let dump = fixture.path("late.rmk");
     let mut command = tool(&fixture);
     command
-        .args(["run", "--tracer", "graph", "--filter", "@plug.so", "-o"])
+        .args(["run", "--kind", "graph", "--filter", "@plug.so", "-o"])
         .arg(&dump);
     command
         .arg("--")
@@ -248,24 +248,24 @@ fn refusals_say_why() {
         expect_error(run(&mut command, LIMIT).expect("it starts"), code, text);
         assert!(!dump.exists(), "{words}: nothing was started");
     };
-    refused("run --tracer dance -F x", 2, "graph");
+    refused("run --kind dance -F x", 2, "graph");
     refused("run -F x", 2, "no kind");
     refused(
-        "record --tracer graph -F ( --match regex",
+        "record --kind graph -F ( --match regex",
         2,
         "--filter: pattern \"(\"",
     );
-    let mut command = recorded("run --tracer graph -F x", &nested);
+    let mut command = recorded("run --kind graph -F x", &nested);
     command.env("RINGMARK_LIB", "/nowhere");
     let said = "looked for /nowhere/libringmark_functions.so, /nowhere; RINGMARK_LIB";
     expect_error(run(&mut command, LIMIT).expect("it starts"), 4, said);
-    let mut command = recorded("run --tracer graph --all-functions", &plain);
+    let mut command = recorded("run --kind graph --all-functions", &plain);
     let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
     expect_error(run(&mut command, LIMIT).expect("it starts"), 1, said);
     expect_error(ringmark(&fixture, "functions", &[&plain]), 4, said);
     let short = "-O2 -fpatchable-function-entry=3";
     let refused = compile(&fixture, "nested.c", "refused", short);
-    let mut command = recorded("run --tracer graph --all-functions", &refused);
+    let mut command = recorded("run --kind graph --all-functions", &refused);
     let finished = run(command.arg("1"), LIMIT).expect("it starts");
     expect_error(
         finished,

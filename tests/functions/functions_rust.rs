@@ -202,7 +202,7 @@ fn their_graph() {
     let fixture = Fixture::new("fn-rust");
     let dump = fixture.path("run.rmk");
     let mut command = tool(&fixture);
-    let words = "run --tracer graph -F *kinds* --notrace *::all -N *::falls -o";
+    let words = "run --kind graph -F *kinds* --notrace *::all -N *::falls -o";
     command.args(words.split(' ')).arg(&dump).arg("--");
     let _ = run(command.arg(sites()).arg("1"), LIMIT)
         .expect("it starts")
@@ -340,7 +340,7 @@ fn the_compilers_own_sites() {
     let dump = fixture.path("run.rmk");
     let mut command = tool(&fixture);
     command
-        .args(["run", "--tracer", "graph", "-F", "small::*", "-o"])
+        .args(["run", "--kind", "graph", "-F", "small::*", "-o"])
         .arg(&dump);
     let _ = run(command.arg("--").arg(&program), LIMIT)
         .expect("it starts")

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Runs a program under a tracer; its output says what it counted itself.
 fn traced(fixture: &Fixture, tracer: &str, program: &Path, dump: &str) -> Finished {
     let mut command = tool(fixture);
-    command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+    command.args(["run", "--kind", tracer, "--all-functions", "-o"]);
     command.arg(fixture.path(dump)).arg("--").arg(program);
     run(&mut command, LIMIT).expect("it starts")
 }
@@ -274,7 +274,7 @@ fn functions_without_symbols_have_names_that_stay() {
     }
     for name in &names {
         let mut command = tool(&fixture);
-        command.args(["run", "--tracer", "graph", "-F", name, "-o"]);
+        command.args(["run", "--kind", "graph", "-F", name, "-o"]);
         command
             .arg(fixture.path("one.rmk"))
             .arg("--")

@@ -42,7 +42,7 @@ fn record(fixture: &Fixture, program: &Path, words: &str) -> PathBuf {
     let dump = fixture.path("run.rmk");
     let mut command = tool(fixture);
     command
-        .args(["run", "--tracer", "graph"])
+        .args(["run", "--kind", "graph"])
         .args(words.split_whitespace());
     command.arg("-o").arg(&dump).arg("--").arg(program);
     command.args([threads.to_string(), parts.to_string()]);

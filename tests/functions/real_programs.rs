@@ -173,7 +173,7 @@ impl Program {
         let mut command = tool(&self.fixture);
         command.env("RINGMARK", DISCARD);
         command
-            .args(["record", "--tracer", "graph", "--all-functions", "-o"])
+            .args(["record", "--kind", "graph", "--all-functions", "-o"])
             .arg(&dump);
         command.arg("--").arg(&self.path).args(work);
         let (found, traced) = Self::output(&mut command);

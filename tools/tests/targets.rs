@@ -143,7 +143,7 @@ fn command_lines_that_contradict_themselves() {
         "unrecognized subcommand 'frobnicate'",
     );
     expect(
-        stage.run(&["run", "--tracer", "x", "--", "true"]),
+        stage.run(&["run", "--kind", "x", "--", "true"]),
         2,
         "[possible values: graph, function, profile]",
     );

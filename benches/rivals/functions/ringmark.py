@@ -98,14 +98,14 @@ class Loaded:
 
 ON = [
     Plain("plain", "plain"),
-    Recorded("Ringmark", ["--tracer", "graph", "--all-functions"]),
-    Recorded("Ringmark, monotonic clock", ["--tracer", "graph", "--all-functions"],
+    Recorded("Ringmark", ["--kind", "graph", "--all-functions"]),
+    Recorded("Ringmark, monotonic clock", ["--kind", "graph", "--all-functions"],
              ",clock=monotonic"),
 ]
 OFF = [
     Plain("plain", "plain"),
     Plain("Ringmark, not loaded", "sleds"),
     Loaded(),
-    Recorded("Ringmark, another function on", ["--tracer", "graph", "-F", "never_called"],
+    Recorded("Ringmark, another function on", ["--kind", "graph", "-F", "never_called"],
              has_calls=False),
 ]

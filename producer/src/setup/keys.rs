@@ -206,18 +206,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(deprecated, reason = "the old name is what is tested")]
-    fn the_old_name_of_discard_mode_is_accepted() {
-        let mut options = Options::default();
-        set(&mut options, "mode", "lossless").expect("an old setting");
-        assert_eq!(
-            (options.mode, options.mode.name()),
-            (Mode::Discard, "discard")
-        );
-        assert_eq!(Mode::Lossless, Mode::Discard);
-    }
-
-    #[test]
     fn every_key_has_the_default_that_the_reference_shows() {
         for key in KEYS {
             let mut options = Options::default();

@@ -89,7 +89,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
     }
     let fixture = builds("mistakes-started");
     let words = format!(
-        "run --tracer graph --all-functions -- {}",
+        "run --kind graph --all-functions -- {}",
         path(&fixture, "counted")
     );
     let said = ["built with -pg", REBUILD];
@@ -104,7 +104,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
     );
     let mut command = tool(&fixture);
     let words = format!(
-        "run --tracer graph --all-functions -- {}",
+        "run --kind graph --all-functions -- {}",
         path(&fixture, "nested")
     );
     command

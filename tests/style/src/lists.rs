@@ -230,7 +230,6 @@ pub const OWNED: &[Owned<'_>] = &[
             "untraceable",
         ],
     ),
-    ("format-spec/src/session.rs", &["lossless"]),
     ("format-spec/src/session_text.rs", &["\"ping\"", "\"pong\""]),
     ("format-spec/src/policy.rs", &["\"ringmark-policy 1\""]),
 ];

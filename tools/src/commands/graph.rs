@@ -48,14 +48,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     calls: CallOptions,
     /// Only calls with fewer than N calls around them
-    #[arg(short = 'D', long, value_name = "N", alias = "depth")]
+    #[arg(short = 'D', long, value_name = "N")]
     max_depth: Option<u32>,
     /// Only calls of functions whose names match, at their depth: '*' is any text, '?' any character; may
     /// be given several times
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
     /// Only calls that took at least this long, such as 100us
-    #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
     min_time: Option<Duration>,
     #[command(flatten)]
     json: JsonOption,

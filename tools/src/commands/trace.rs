@@ -42,10 +42,7 @@ Examples:
     #[command(after_help = "Example: ringmark trace stop -p 812")]
     Stop(StopArgs),
     /// Show the function tracers of a process
-    #[command(
-        alias = "tracers",
-        after_help = "Example: ringmark trace status -p 812"
-    )]
+    #[command(after_help = "Example: ringmark trace status -p 812")]
     Status(status::StatusArgs),
     /// Name the functions that a function tracer traces
     #[command(after_help = "Example: ringmark trace filter -p 812 'parse_*' 'read_*@libpng*'")]

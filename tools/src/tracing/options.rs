@@ -63,7 +63,7 @@ pub(crate) struct CallDetail {
     #[arg(short = 'R', long)]
     pub(crate) result: bool,
     /// Record only calls that take at least this long, such as 100us
-    #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
     pub(crate) min_time: Option<Duration>,
     /// Switch the hottest functions off when tracing takes more of the program's CPU time than this,
     /// such as 2%; 'off' removes the limit

@@ -29,7 +29,7 @@ pub(crate) struct FunctionOptions {
     /// Trace functions, too, all of them without --filter, with a function tracer of this kind: 'graph'
     /// records calls and their durations, 'function' calls and callers; 'profile' keeps counts and
     /// times in the program until it ends
-    #[arg(long, value_name = "KIND", alias = "tracer")]
+    #[arg(long, value_name = "KIND")]
     #[arg(value_parser = ["graph", "function", "profile"], hide_possible_values = true)]
     pub(crate) kind: Option<String>,
     #[command(flatten)]
