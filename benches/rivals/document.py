@@ -10,9 +10,7 @@ from reasons import REASONS
 from record import table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Where the details of the promises are whose figures are in the record.
-SPEED = "docs/promises/speed.md"
-DOCUMENTS = [ROOT / name for name in ("PERFORMANCE.md", "PROMISES.md", "DESIGN.md", "README.md", SPEED)]
+DOCUMENTS = [ROOT / name for name in ("PERFORMANCE.md", "PROMISES.md", "DESIGN.md", "README.md")]
 RECORD = ROOT / "benches/record"
 BLOCK = re.compile(r"(<!-- record: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # A figure in a sentence: `target; ID; WHAT`, the range of the runs, or `PART; RACE; NAME; FIGURE`, a
@@ -195,53 +193,36 @@ def target_lines(bar_id):
     return sorted(newest_first, key=lambda line: names.index(line.what))
 
 
+def target_table():
+    """A row for each target, those first that are missed somewhere: what was found on each processor, the last one
+    measured first, and why a target is missed as far as that is known."""
+    groups = {}
+    for line in board.read(RECORD / "bars.csv"):
+        groups.setdefault((line.id, line.what), []).append(line)
+    rows = sorted(groups.values(), key=lambda lines: not any(map(is_failed, lines)))
+    cells = ([f"{lines[0].id}, {escaped(lines[0].what)}", lines[0].bar,
+              ", ".join(map(found_there, sorted(lines, key=lambda line: line.date, reverse=True))),
+              why(lines)] for lines in rows)
+    return table(["", "target", "found", "why missed"], cells, texts=4)
+
+
+def is_failed(line):
+    return line.verdict != targets.PASS
+
+
+def why(lines):
+    return REASONS.get((lines[0].id, lines[0].what), "Not known.") if any(map(is_failed, lines)) else ""
+
+
+def found_there(line):
+    """The range of the runs, bold where it is outside the target, and the processor."""
+    name = re.search(r"\((.*)\)", line.processor)
+    text = "not measured" if line.verdict == targets.NOT_MEASURED else run_range(line.figures)
+    return f"{f'**{text}**' if is_failed(line) else text} ({name[1] if name else line.processor})"
+
+
 def escaped(text):
     return text.replace("|", "\\|")
-
-
-def verdict(line):
-    return line.verdict if line.verdict == targets.PASS else f"**{line.verdict.lower()}**"
-
-
-def runs_of(line):
-    """The figure of each run; what is nothing beside its target is nought."""
-    return " / ".join("0" if is_nought(value) else value for value in line.figures.split(" / "))
-
-
-def is_nought(value):
-    try:
-        return abs(float(value.replace(",", ""))) < 0.001
-    except ValueError:
-        return False
-
-
-def promise_targets(bar_id):
-    """All targets of a promise, a row for each processor, with the part of `benches/compare` that measures it."""
-    lines = target_lines(bar_id)
-    if not lines:
-        yield "Not measured yet."
-        return
-    cells = ([escaped(line.what), place(line), runs_of(line), line.bar, verdict(line)] for line in lines)
-    yield from table(["", "processor, day, revision", "figure of each run", "target", ""], cells, texts=2)
-    yield ""
-    parts = dict.fromkeys(f"`benches/compare {line.part}`" for line in lines)
-    yield f"Measured by {', '.join(parts)}."
-
-
-def place(line):
-    return f"{line.processor}, {line.date}, {line.revision}"
-
-
-def misses():
-    """What lies outside its target or was not measured, with the reason as far as it is known."""
-    lines = (line for line in board.read(RECORD / "bars.csv") if line.verdict != targets.PASS)
-    cells = ([f"[{line.id}]({SPEED}#{line.id.lower()}), {escaped(line.what)}", line.bar, missed(line),
-              place(line), REASONS.get((line.id, line.what), "Not known.")] for line in lines)
-    return table(["", "target", "found", "measured", "why"], cells, texts=5)
-
-
-def missed(line):
-    return run_range(line.figures) if line.verdict == targets.MISSED else "not measured"
 
 
 def facts(path):
@@ -259,13 +240,7 @@ def conditions():
 
 
 MAKERS = {maker.__name__: maker for maker in (functions, programs, off, events, flight, reading, snapshots,
-                                              killed, streams, misses, conditions)}
-
-
-def block(name):
-    """The lines of a generated table; `bars_P1` is that of the targets of P1."""
-    kind, _, bar_id = name.partition("_")
-    return promise_targets(bar_id) if kind == "bars" else MAKERS[name]()
+                                              killed, streams, target_table, conditions)}
 
 
 def run_range(figures):
@@ -304,7 +279,7 @@ def promised(found):
 def made(text):
     """A document with its tables and figures as the records have them."""
     text = BLOCK.sub(lambda found: "\n".join(
-        [found[1], *block(found[2]), "", found[3]]), text)
+        [found[1], *MAKERS[found[2]](), "", found[3]]), text)
     text = PROMISE.sub(promised, text)
     return FIGURE.sub(lambda found: found[1] + figure(found[2]) + found[4], text)
 

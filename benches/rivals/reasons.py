@@ -13,9 +13,9 @@ REASONS = {
     ("P5", "disabled: event off - empty loop, ns"):
         "One cycle of this processor is 0.31 ns: a load, a comparison and a jump take one more than an empty loop.",
     ("P4", "tracing: Subscriber event / native event"):
-        "The least bridge, which looks up no call site, takes 1.66 there. Variants: PERFORMANCE.md.",
+        "The least bridge, which looks up no call site, takes 1.66 there. Variants are below.",
     ("P4", "tracing: Subscriber span / (Registry + no-op Layer)"):
-        "The least bridge, which makes the same records and keeps no span, takes 0.57 on Zen 3. Variants: PERFORMANCE.md.",
+        "The least bridge, which makes the same records and keeps no span, takes 0.57 on Zen 3. Variants are below.",
     ("P9", "record: bare GB/s / recorder GB/s"):
         "Both wait for memory of the file cache, which stops a write of 16 MiB for 40 to 180 ms, at random.",
     ("P11", "decode only: times the speed of babeltrace2"):
@@ -34,7 +34,7 @@ REASONS = {
         "XRay takes about 100 ns; two clock reads alone are what five times less would leave. Since the row of Zen 3 "
         "lines of the ring are fetched early: 33.2 ns in place of 35.8 in cold windows.",
     ("F1", "times faster than XRay FDR, all on, long runs, CPU time"):
-        "As above. Variants of the stub, each with its time: PERFORMANCE.md. None that is right leaves more than 0.8 ns.",
+        "As above. Variants of the stub, each with its time, are below. None that is right leaves more than 0.8 ns.",
     ("F1", "funtrace: at most 1.1 of its time"):
         "It cannot be switched while a program runs.",
     ("F3", "20,000 sites switched next to six threads: the first, the cores shared with them, ms"):
