@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::block::{BlockHeader, SEALED, kind};
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{
-    self, Ack, Ping, Refused, Resume, ResumeSlot, STREAM_MAJOR, Welcome,
+    self, Ack, Ping, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome,
 };
 use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -95,41 +95,30 @@ impl ScriptedCollector {
         taking
     }
 
-    /// The same, welcomed with so much credit by a collector of version 1.0.
+    /// The same, welcomed with so much credit.
     ///
     /// # Panics
     /// As [`ScriptedCollector::accept`].
     #[must_use]
     pub fn welcome(&self, credit: u64) -> ScriptedConnection {
-        let welcome = Welcome {
-            credit,
-            ..Welcome::new_zeroed()
-        };
-        self.welcome_as(welcome, &[])
+        self.welcome_to(0, credit, &[])
     }
 
-    /// The same, by a collector of version 1.1 with this store and these attributes.
+    /// The same, by a collector with this store and these attributes.
     ///
     /// # Panics
     /// As [`ScriptedCollector::accept`].
     #[must_use]
     pub fn welcome_to(&self, store: u8, credit: u64, attributes: &[u8]) -> ScriptedConnection {
+        let mut taking = self.accept();
+        (taking.credit, taking.welcomed) = (credit, true);
         let welcome = Welcome {
-            version_minor: 1,
+            version_major: STREAM_MAJOR,
+            version_minor: STREAM_MINOR,
+            attributes_bytes: attributes.len() as u32,
             collector: [store; 16],
             credit,
             ..Welcome::new_zeroed()
-        };
-        self.welcome_as(welcome, attributes)
-    }
-
-    fn welcome_as(&self, welcome: Welcome, attributes: &[u8]) -> ScriptedConnection {
-        let mut taking = self.accept();
-        (taking.credit, taking.welcomed) = (welcome.credit, true);
-        let welcome = Welcome {
-            version_major: STREAM_MAJOR,
-            attributes_bytes: attributes.len() as u32,
-            ..welcome
         };
         let content = [welcome.as_bytes(), attributes].concat();
         taking.say(stream::kind::WELCOME, Uuid([0; 16]), &content);

@@ -257,6 +257,7 @@ impl Scripted {
         assert_eq!(scripted.hear().0.kind, stream::kind::HELLO);
         let welcome = Welcome {
             version_major: stream::STREAM_MAJOR,
+            version_minor: stream::STREAM_MINOR,
             credit,
             ..Welcome::new_zeroed()
         };

@@ -1,6 +1,5 @@
 //! Promise: the host remembers what was acknowledged. A collector that knows nothing gets what no other one has
-//! acknowledged, also from a streamer that starts again; small windows and slow acknowledgements are honoured; a
-//! collector of version 1.0 gets what it knows.
+//! acknowledged, also from a streamer that starts again; small windows and slow acknowledgements are honoured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -178,23 +177,6 @@ fn a_collector_whose_store_has_damage_gets_pages_again() {
     let heard = pages(&hear_out(&mut taking));
     let expected = all.iter().filter(|(slot, page)| *page >= wanted[slot]);
     assert_eq!(heard, expected.copied().collect());
-    let _ = end(taking, streaming);
-}
-
-#[test]
-fn a_collector_of_version_1_0_gets_no_progress() {
-    let scene = StreamedScene::new("old-collector", EMIT, "overwrite,ring=512K");
-    let streaming = scene.start(|_| {});
-    let mut taking = scene.taker.welcome(PLENTY);
-    taking.resume(0, &[]);
-    let mut heard = Vec::new();
-    while heard
-        .last()
-        .is_none_or(|last: &Received| last.header.kind != kind::COUNTERS)
-    {
-        heard.extend(taking.hear_all());
-    }
-    assert!(pages(&heard).len() > 10 && told(&heard).is_empty());
     let _ = end(taking, streaming);
 }
 

@@ -19,15 +19,12 @@ use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::delivered::{Resumed, StoreSide};
+use super::delivered::Resumed;
 use super::expiry::Expiry;
 use super::socket::FileRange;
 use super::terms::Terms;
 use super::wire::{Message, SILENT, Wire};
 use crate::pages::positions::SlotPosition;
-
-/// The minor version from which on collectors know that the host remembers.
-const MEMORY_MINOR: u16 = 1;
 
 /// What a streamer says about itself in HELLO.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,8 +69,8 @@ pub(super) enum CollectorMessage {
 /// A connection that was greeted.
 pub(super) struct Connection {
     wire: Wire,
-    /// The collector, as WELCOME named it.
-    from: StoreSide,
+    /// The collector's store, as WELCOME named it.
+    store: [u8; 16],
     terms: Terms,
     /// Position after the last byte that was passed to [`Connection::send`].
     sent: u64,
@@ -114,10 +111,7 @@ impl Connection {
         };
         Ok(Self {
             wire,
-            from: StoreSide {
-                store: welcome.collector,
-                knows_memory: welcome.version_minor >= MEMORY_MINOR,
-            },
+            store: welcome.collector,
             terms,
             sent: 0,
             durable: 0,
@@ -128,9 +122,9 @@ impl Connection {
         })
     }
 
-    /// The collector, as far as what it acknowledges depends on it.
-    pub(super) fn from(&self) -> StoreSide {
-        self.from
+    /// The collector's store, on which the schema that it has depends.
+    pub(super) fn store(&self) -> [u8; 16] {
+        self.store
     }
 
     /// What it says about its acknowledgements.

@@ -17,15 +17,6 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::pages::batch::fits;
 use crate::pages::positions::SlotPosition;
 
-/// The collector of a connection, as far as what it acknowledges depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreSide {
-    /// Identity of its store.
-    pub store: [u8; 16],
-    /// Whether it knows that the host remembers: its protocol is 1.1 or later.
-    pub knows_memory: bool,
-}
-
 /// What a collector says in RESUME.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resumed {
@@ -100,14 +91,12 @@ impl Delivered {
         &self.acked
     }
 
-    /// Begins the next connection with what its collector says. `most`: the page up to which a slot
-    /// can have been sent; a position beyond it is not believed. Returns where the session goes on.
-    pub fn resume(&mut self, from: StoreSide, said: &Resumed, most: impl Fn(u32) -> u64) -> Start {
+    /// Begins the next connection with what the collector of this store says. `most`: the page up to
+    /// which a slot can have been sent; a position beyond it is not believed. Returns where the session
+    /// goes on.
+    pub fn resume(&mut self, store: [u8; 16], said: &Resumed, most: impl Fn(u32) -> u64) -> Start {
         self.epoch = self.epoch.saturating_add(1);
-        let mut slots: BTreeMap<u32, u64> = match from.knows_memory {
-            true => self.acked.clone(),
-            false => BTreeMap::new(),
-        };
+        let mut slots = self.acked.clone();
         for (SlotPosition { slot, next_page }, flags) in &said.slots {
             let known = slots.entry(*slot).or_default();
             *known = match flags & AGAIN != 0 {
@@ -122,7 +111,7 @@ impl Delivered {
         self.starts = slots;
         let slots = SlotPosition::list(&self.starts);
         self.acknowledge(&slots);
-        let is_kept = said.flags & SCHEMA_ACKED != 0 && self.schema.0 == from.store;
+        let is_kept = said.flags & SCHEMA_ACKED != 0 && self.schema.0 == store;
         let schema_bytes = match is_kept {
             true => self.schema.1.max(said.schema_bytes),
             false => said.schema_bytes,
@@ -209,10 +198,6 @@ mod tests {
     use super::*;
 
     const STORE: [u8; 16] = [7; 16];
-    const NEW: StoreSide = StoreSide {
-        store: STORE,
-        knows_memory: true,
-    };
 
     fn all(_: u32) -> u64 {
         u64::MAX
@@ -235,18 +220,18 @@ mod tests {
         let mut delivered = Delivered::default();
         delivered.acknowledge(&[at(0, 5), at(1, 9)]);
         delivered.acknowledge(&[at(0, 3)]);
-        let start = delivered.resume(NEW, &said(ringmark_format::stream::UNKNOWN, 0, &[]), all);
+        let start = delivered.resume(STORE, &said(ringmark_format::stream::UNKNOWN, 0, &[]), all);
         assert_eq!(
             (start.slots, start.schema_bytes),
             (vec![at(0, 5), at(1, 9)], 0)
         );
         // Another one has more of one slot and less of the other.
-        let start = delivered.resume(NEW, &said(0, 64, &[(at(0, 8), 0), (at(1, 2), 0)]), all);
+        let start = delivered.resume(STORE, &said(0, 64, &[(at(0, 8), 0), (at(1, 2), 0)]), all);
         assert_eq!(
             (start.slots, start.schema_bytes),
             (vec![at(0, 8), at(1, 9)], 64)
         );
-        let start = delivered.resume(NEW, &said(0, 64, &[]), all);
+        let start = delivered.resume(STORE, &said(0, 64, &[]), all);
         assert_eq!(start.slots, [at(0, 8), at(1, 9)], "what it had is durable");
     }
 
@@ -254,7 +239,7 @@ mod tests {
     fn a_position_beyond_what_can_have_been_sent_is_not_believed() {
         let mut delivered = Delivered::default();
         let start = delivered.resume(
-            NEW,
+            STORE,
             &said(0, 0, &[(at(0, u64::MAX), 0), (at(9, 4), 0)]),
             |slot| {
                 if slot == 0 { 6 } else { 0 }
@@ -268,7 +253,7 @@ mod tests {
     fn damage_asks_for_pages_again() {
         let mut delivered = Delivered::default();
         delivered.acknowledge(&[at(0, 50)]);
-        let start = delivered.resume(NEW, &said(0, 0, &[(at(0, 20), AGAIN)]), all);
+        let start = delivered.resume(STORE, &said(0, 0, &[(at(0, 20), AGAIN)]), all);
         assert_eq!(start.slots, [at(0, 20)]);
         assert_eq!(
             delivered.acked().get(&0),
@@ -278,32 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_of_before_is_believed_as_it_stands() {
-        let mut delivered = Delivered::default();
-        delivered.acknowledge(&[at(0, 50), at(1, 7)]);
-        delivered.acknowledge_schema(STORE, 900);
-        let old = StoreSide {
-            knows_memory: false,
-            ..NEW
-        };
-        let start = delivered.resume(old, &said(0, 40, &[(at(0, 20), 0)]), all);
-        assert_eq!((start.slots, start.schema_bytes), (vec![at(0, 20)], 40));
-    }
-
-    #[test]
     fn schema_is_sent_again_to_another_store() {
         let mut delivered = Delivered::default();
         delivered.acknowledge_schema(STORE, 900);
         delivered.acknowledge_schema(STORE, 300);
         let kept = said(SCHEMA_ACKED, 0, &[]);
-        assert_eq!(delivered.resume(NEW, &kept, all).schema_bytes, 900);
-        let other = StoreSide {
-            store: [8; 16],
-            ..NEW
-        };
-        assert_eq!(delivered.resume(other, &kept, all).schema_bytes, 0);
+        assert_eq!(delivered.resume(STORE, &kept, all).schema_bytes, 900);
+        assert_eq!(delivered.resume([8; 16], &kept, all).schema_bytes, 0);
         assert_eq!(
-            delivered.resume(NEW, &said(0, 10, &[]), all).schema_bytes,
+            delivered.resume(STORE, &said(0, 10, &[]), all).schema_bytes,
             10
         );
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ringmark_format::Uuid;
 use ringmark_format::progress::ProgressPolicy;
 
-use super::delivered::{Delivered, Resumed, Start, StoreSide, Told};
+use super::delivered::{Delivered, Resumed, Start, Told};
 use super::gone::{Gone, RANGES_MAX};
 use super::in_flight::Release;
 
@@ -54,8 +54,8 @@ impl Ledger {
     }
 
     /// Begins the next connection with what its collector says; see [`Delivered::resume`].
-    pub fn resume(&mut self, from: StoreSide, said: &Resumed, most: impl Fn(u32) -> u64) -> Start {
-        let start = self.delivered.resume(from, said, most);
+    pub fn resume(&mut self, store: [u8; 16], said: &Resumed, most: impl Fn(u32) -> u64) -> Start {
+        let start = self.delivered.resume(store, said, most);
         let slots = start.slots.iter();
         self.sent_to = slots.map(|at| (at.slot, at.next_page)).collect();
         start
@@ -114,11 +114,5 @@ impl Ledger {
         }
         self.told = Some(self.delivered.acked().clone());
         (blocks, release)
-    }
-
-    /// Leaves PROGRESS out, for a collector that does not know it.
-    pub fn tell_nothing(&mut self) {
-        self.gone.tell();
-        self.told = Some(self.delivered.acked().clone());
     }
 }

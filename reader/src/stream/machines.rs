@@ -1,6 +1,6 @@
 //! The state machines of a streamer, which know neither files nor sockets: for tests and models that drive them.
 
-pub use super::delivered::{Delivered, Resumed, Start, StoreSide};
+pub use super::delivered::{Delivered, Resumed, Start};
 pub use super::in_flight::{InFlight, Release};
 pub use super::ledger::{Ledger, Moment};
 pub use super::outgoing::{CREDIT_ENOUGH, MissingBlocks, PageGap, SpilledSchema, missing_blocks};

@@ -41,7 +41,7 @@ pub(super) use to_spill::Spilled;
 pub use to_spill::{Waits, is_due as is_spill_due};
 
 use super::acked_file::AckedFile;
-use super::delivered::{Resumed, StoreSide};
+use super::delivered::Resumed;
 use super::in_flight::Release;
 use super::ledger::Ledger;
 use super::outgoing::Outgoing;
@@ -191,12 +191,12 @@ impl StreamedSession {
     }
 
     /// Begins to send pages, after those that this collector has, or that another one acknowledged.
-    pub(super) fn resume(&mut self, from: StoreSide, said: &Resumed) {
+    pub(super) fn resume(&mut self, store: [u8; 16], said: &Resumed) {
         if self.stage != Stage::Announced {
             return;
         }
         let (mapped, spill) = (&mut self.mapped, &self.spill);
-        let start = self.ledger.resume(from, said, |slot| {
+        let start = self.ledger.resume(store, said, |slot| {
             let produced = mapped.as_ref().map_or(0, |m| m.drain.produced(slot));
             produced.max(spill.as_ref().map_or(0, |spill| spill.end_of(slot)))
         });

@@ -6,9 +6,7 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 use ringmark_reader::SlotPosition;
-use ringmark_reader::stream::machines::{
-    Delivered, InFlight, Ledger, Resumed, SlotProgress, StoreSide,
-};
+use ringmark_reader::stream::machines::{Delivered, InFlight, Ledger, Resumed, SlotProgress};
 use ringmark_tests::random::Random;
 
 use super::program::Program;
@@ -48,7 +46,7 @@ pub(crate) enum Stage {
 pub(crate) struct Connection {
     pub(crate) number: u64,
     pub(crate) collector: usize,
-    from: StoreSide,
+    store: [u8; 16],
     pub(crate) sent: u64,
     pub(crate) durable: u64,
     pub(crate) credit: u64,
@@ -127,10 +125,7 @@ impl Host {
         self.connection = Some(Connection {
             number,
             collector,
-            from: StoreSide {
-                store,
-                knows_memory: true,
-            },
+            store,
             sent: 0,
             durable: 0,
             credit,
@@ -152,7 +147,7 @@ impl Host {
             let produced = ring.map_or(0, |ring| ring.produced());
             produced.max(spill.end_of(slot))
         };
-        let start = self.ledger.resume(connection.from, said, produced);
+        let start = self.ledger.resume(connection.store, said, produced);
         for (at, _) in &spill.blocks[spill.freed..] {
             self.ledger
                 .sent_to
@@ -235,7 +230,7 @@ impl Host {
             connection.waiting_bytes -= block.len() as u64;
             connection.out.extend(connection.waiting.pop_front());
         }
-        let (out, store) = (std::mem::take(&mut connection.out), connection.from.store);
+        let (out, store) = (std::mem::take(&mut connection.out), connection.store);
         while let Some(batch) = self.in_flight.next_durable(durable) {
             self.ledger.release(&batch.release, store);
             for at in &batch.release.pages {

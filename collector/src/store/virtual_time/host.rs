@@ -5,7 +5,7 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::progress::ALL_SENT;
 use ringmark_reader::SlotPosition;
 use ringmark_reader::stream::machines::{
-    Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress, StoreSide,
+    Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress,
 };
 
 use super::random::Random;
@@ -78,10 +78,10 @@ impl Host {
     }
 
     /// RESUME came.
-    pub(super) fn resume(&mut self, from: StoreSide, said: &Resumed) {
+    pub(super) fn resume(&mut self, store: [u8; 16], said: &Resumed) {
         let rings = &self.rings;
         let produced = |slot: u32| rings.get(slot as usize).map_or(0, |ring| ring.produced);
-        let start = self.ledger.resume(from, said, produced);
+        let start = self.ledger.resume(store, said, produced);
         self.sent = 0;
         for at in &start.slots {
             let ring = &mut self.rings[at.slot as usize];
@@ -103,7 +103,7 @@ impl Host {
     }
 
     /// Takes some pages out of the rings, while the program writes, and sends them.
-    pub(super) fn send(&mut self, most: u64, random: &mut Random, from: StoreSide) -> Vec<Message> {
+    pub(super) fn send(&mut self, most: u64, random: &mut Random) -> Vec<Message> {
         let mut pages = Vec::new();
         for (slot, ring) in self.rings.iter_mut().enumerate() {
             ring.progress.note_holes();
@@ -127,7 +127,7 @@ impl Host {
             }
         }
         self.note_holes();
-        let mut messages = self.tell_if(self.ledger.is_to_tell(), 0, from);
+        let mut messages = self.tell_if(self.ledger.is_to_tell(), 0);
         if !pages.is_empty() {
             messages.push(Message::Pages(pages));
             let release = Release::pages(self.taken(), 64);
@@ -145,17 +145,13 @@ impl Host {
     }
 
     /// The last PROGRESS.
-    pub(super) fn end(&mut self, from: StoreSide) -> Vec<Message> {
+    pub(super) fn end(&mut self) -> Vec<Message> {
         self.note_holes();
-        self.tell_if(true, ALL_SENT, from)
+        self.tell_if(true, ALL_SENT)
     }
 
-    fn tell_if(&mut self, is_to_tell: bool, flags: u32, from: StoreSide) -> Vec<Message> {
+    fn tell_if(&mut self, is_to_tell: bool, flags: u32) -> Vec<Message> {
         if !is_to_tell {
-            return Vec::new();
-        }
-        if !from.knows_memory {
-            self.ledger.tell_nothing();
             return Vec::new();
         }
         self.now_ns += 1;

@@ -85,7 +85,7 @@ impl World {
         if self.planted == Planted::ForgetAtReconnect {
             self.host.forget();
         }
-        self.host.resume(self.shelves[at].side(), &said);
+        self.host.resume(self.shelves[at].id, &said);
         self.at = Some(at);
     }
 
@@ -139,9 +139,8 @@ impl World {
     }
 
     fn send(&mut self, at: usize) {
-        let side = self.shelves[at].side();
         let most = 1 + self.random.below(6);
-        let messages = self.host.send(most, &mut self.random, side);
+        let messages = self.host.send(most, &mut self.random);
         self.deliver(at, messages);
     }
 
@@ -184,8 +183,7 @@ impl World {
                 }
             };
             if self.host.is_done() {
-                let side = self.shelves[at].side();
-                let last = self.host.end(side);
+                let last = self.host.end();
                 self.deliver(at, last);
             }
             self.send(at);
@@ -198,8 +196,7 @@ impl World {
                 self.hear(at);
             }
             if self.host.is_done() {
-                let side = self.shelves[at].side();
-                let last = self.host.end(side);
+                let last = self.host.end();
                 self.deliver(at, last);
                 while !self.shelves[at].under_way.is_empty() {
                     self.shelves[at].take();

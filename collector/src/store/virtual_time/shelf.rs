@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ringmark_format::stream::UNKNOWN;
 use ringmark_reader::SlotPosition;
-use ringmark_reader::stream::machines::{Resumed, StoreSide};
+use ringmark_reader::stream::machines::Resumed;
 
 use super::super::positions::Positions;
 use super::host::Message;
@@ -13,8 +13,6 @@ use super::host::Message;
 #[derive(Default)]
 pub(super) struct Shelf {
     pub(super) id: [u8; 16],
-    /// It knows that the host remembers.
-    pub(super) knows_memory: bool,
     /// It keeps nothing in mind over a connection's end.
     pub(super) is_stateless: bool,
     /// What was stored, in order; the first `durable` of it survive a loss of power.
@@ -32,16 +30,8 @@ impl Shelf {
     pub(super) fn new(id: u8, is_stateless: bool) -> Self {
         Self {
             id: [id; 16],
-            knows_memory: true,
             is_stateless,
             ..Self::default()
-        }
-    }
-
-    pub(super) fn side(&self) -> StoreSide {
-        StoreSide {
-            store: self.id,
-            knows_memory: self.knows_memory,
         }
     }
 

@@ -43,10 +43,9 @@ impl StreamedSession {
         pages
     }
 
-    /// Whether its service has a budget that counts here: a collector that cannot be told what was left out
-    /// gets all.
+    /// Whether its service has a budget.
     fn is_bounded(&self, out: &Outgoing<'_>) -> bool {
-        out.connection.from().knows_memory && out.budgets.bounds(&self.service)
+        out.budgets.bounds(&self.service)
     }
 
     /// Whether open pages are sent now or never.

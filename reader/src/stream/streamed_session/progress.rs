@@ -46,12 +46,8 @@ impl StreamedSession {
         self.told_at.is_none_or(|at| at.elapsed() >= HEARD_EVERY)
     }
 
-    /// Sends PROGRESS with these flags. A collector of version 1.0 gets none.
+    /// Sends PROGRESS with these flags.
     pub(super) fn tell_progress(&mut self, flags: u32, out: &mut Outgoing<'_>) -> io::Result<()> {
-        if !out.connection.from().knows_memory {
-            self.ledger.tell_nothing();
-            return Ok(());
-        }
         let now = Moment {
             real_ns: clock::realtime_ns(),
             mono_ns: clock::monotonic_ns(),

@@ -132,9 +132,9 @@ impl Streamer {
             match message {
                 CollectorMessage::Acknowledged => {}
                 CollectorMessage::Resume { session, said } => {
-                    let from = connection.from();
+                    let store = connection.store();
                     if let Some(session) = self.session(session) {
-                        session.resume(from, &said);
+                        session.resume(store, &said);
                     }
                 }
                 CollectorMessage::Drain if !self.leaving && self.link.parting.is_none() => {
@@ -173,8 +173,8 @@ impl Streamer {
     /// Releases what the collector has for good, and ends sessions that it has as a whole.
     fn release(&mut self) {
         let durable = self.link.durable();
-        let from = self.link.connection.as_ref().map(Connection::from);
-        let store = from.map_or([0; 16], |from| from.store);
+        let connection = self.link.connection.as_ref();
+        let store = connection.map_or([0; 16], Connection::store);
         while let Some(batch) = self.link.in_flight.next_durable(durable) {
             self.link.has_moved = true;
             if let Some(session) = self.session(batch.session)
