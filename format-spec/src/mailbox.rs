@@ -22,7 +22,7 @@ layout! {
         /// Zero.
         28 reserved: u32,
         /// Who has request n: 4n + 1 the producer, which has begun; 4n + 2 neither side, its
-        /// controller has taken it back. 0: the producer does not report when it begins.
+        /// controller has taken it back. 0: no request was decided yet.
         32 decided: u64,
         /// Grows while the producer works on a request.
         40 progress: u64,

@@ -141,7 +141,6 @@ fn a_request_goes_to_all_and_one_that_is_silent_is_named() {
     let open = |p: &Producer| Session::open(&p.path, Access::Control).unwrap();
     let sessions: Vec<_> = producers.iter().map(open).collect();
     let mailboxes = producers.each_ref().map(|p| p.ring.mailbox().unwrap());
-    mailboxes.iter().for_each(|mailbox| mailbox.open());
     let answers = std::thread::scope(|scope| {
         for (number, mailbox) in mailboxes[..2].iter().enumerate() {
             scope.spawn(move || {

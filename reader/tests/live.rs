@@ -167,17 +167,7 @@ fn requests_are_answered_or_refused_with_the_reason() {
             .to_string()
             .replace(&std::process::id().to_string(), "PID")
     };
-    // A producer that does not say when it begins.
-    let said = refused("status");
-    assert!(said.starts_with("pid PID: it began"), "{said}");
-    let said = refused("status");
-    assert!(
-        said.starts_with("pid PID: it has not ended an earlier"),
-        "{said}"
-    );
-    mailbox.answer(mailbox.requested(), &answer("late"));
-    // One that does, and is stopped: each request is taken back, none comes between.
-    mailbox.open();
+    // One that is stopped: each request is taken back, none comes between.
     for _ in 0..2 {
         let said = refused("status");
         assert!(said.starts_with("pid PID: no answer"), "{said}");
@@ -218,7 +208,6 @@ fn of_a_request_that_was_begun_nothing_is_promised() {
     let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let session = Session::open(&producer.path, Access::Control).unwrap();
     let mailbox = producer.ring.mailbox().unwrap();
-    mailbox.open();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while mailbox.requested() == 0 {

@@ -154,13 +154,18 @@ fn request_after_an_answer() {
     let mailbox = Mailbox::over(words).unwrap();
     let forgotten = mailbox.request("forgotten").unwrap();
     let helper = thread::spawn(move || {
+        if !mailbox.take(forgotten) {
+            return false;
+        }
         assert_eq!(mailbox.request_text(), "forgotten", "{VIOLATED}: request");
         let text = "late".into();
         mailbox.answer(forgotten, &Answer { status: 0, text });
+        true
     });
     let number = mailbox.request("new");
-    helper.join().unwrap();
-    assert_eq!(mailbox.read_answer().text, "late", "{VIOLATED}: answer");
+    if helper.join().unwrap() {
+        assert_eq!(mailbox.read_answer().text, "late", "{VIOLATED}: answer");
+    }
     if number.is_some() {
         assert_eq!(mailbox.request_text(), "new", "{VIOLATED}: request");
     }
@@ -173,7 +178,6 @@ fn withdrawal() {
     let mut memory = Memory::default();
     let words = memory.words(MAILBOX_BYTES / 8);
     let mailbox = Mailbox::over(words).unwrap();
-    mailbox.open();
     let first = mailbox.request("first").unwrap();
     let helper = thread::spawn(move || {
         let number = mailbox.requested();
@@ -198,7 +202,6 @@ fn two_withdrawals() {
     let mut memory = Memory::default();
     let words = memory.words(MAILBOX_BYTES / 8);
     let mailbox = Mailbox::over(words).unwrap();
-    mailbox.open();
     let first = mailbox.request("first").unwrap();
     let helper = thread::spawn(move || mailbox.take(first));
     let first_withdrawn = mailbox.withdraw(first) == Withdrawal::Done;

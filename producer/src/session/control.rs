@@ -173,7 +173,6 @@ fn stay_behind() {
 
 fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
     stay_behind();
-    mailbox.open();
     let mut seen = mailbox.answered();
     warm::refill(core);
     let mut rounds = 0_u32;

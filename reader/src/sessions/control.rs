@@ -140,7 +140,7 @@ impl Exchange<'_> {
             Withdrawal::Begun if self.until(answered, wait)?.is_some() => {
                 return Ok(self.mailbox.read_answer());
             }
-            Withdrawal::Begun | Withdrawal::Unknown => {}
+            Withdrawal::Begun => {}
         }
         Err(ReaderError::Unfinished {
             pid: self.session.pid(),

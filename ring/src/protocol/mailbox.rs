@@ -67,8 +67,6 @@ pub enum Withdrawal {
     Done,
     /// The producer has begun.
     Begun,
-    /// The producer is one that does not say when it begins.
-    Unknown,
 }
 
 impl<'m> Mailbox<'m> {
@@ -151,21 +149,10 @@ impl<'m> Mailbox<'m> {
     /// controllers' lock.
     #[must_use]
     pub fn withdraw(&self, number: u64) -> Withdrawal {
-        if self.words[DECIDED].load(Relaxed) == 0 {
-            return Withdrawal::Unknown;
-        }
         match self.decide(number, WITHDRAWN) {
             Some(WITHDRAWN) => Withdrawal::Done,
             _ => Withdrawal::Begun,
         }
-    }
-
-    /// Announces that this producer takes requests before it begins them, so that they can be taken
-    /// back. Called once, by the helper, before it waits.
-    pub fn open(&self) {
-        let first = decision(self.answered(), TAKEN);
-        let word = &self.words[DECIDED];
-        let _ = word.compare_exchange(0, first, Relaxed, Relaxed);
     }
 
     /// Takes request `number` for the helper, which then carries it out and answers it. `false`:
