@@ -448,3 +448,57 @@ fn a_drift_planted_in_the_text_itself_is_seen() {
         assert!(!differences(&drifted, &code_structs()).is_empty(), "{to}");
     }
 }
+
+/// What the front of the text says otherwise than the code and the headings: its title and its contents.
+fn front_differences(text: &str) -> Vec<String> {
+    let version = (
+        ringmark_format::VERSION_MAJOR,
+        ringmark_format::VERSION_MINOR,
+    );
+    let title = format!("# The Ringmark format, version {}.{}", version.0, version.1);
+    let mut found = Vec::new();
+    if text.lines().next() != Some(&*title) {
+        found.push(format!("title: expected {title}"));
+    }
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## "));
+    let headings: Vec<_> = headings.map(link).collect();
+    let (_, contents) = text.split_once("\nContents: ").unwrap_or_default();
+    let contents = contents.split("\n\n").next().unwrap_or_default();
+    let contents: Vec<_> = contents
+        .split(" ·")
+        .map(|entry| entry.trim().to_owned())
+        .collect();
+    if contents != headings {
+        found.push(format!("contents: {contents:?}, headings: {headings:?}"));
+    }
+    found
+}
+
+/// The link to a heading.
+fn link(heading: &str) -> String {
+    format!("[{heading}](#{})", heading.to_lowercase().replace(' ', "-"))
+}
+
+#[test]
+fn title_and_contents_are_those_of_the_code_and_the_headings() {
+    assert_eq!(front_differences(&spec()), [""; 0]);
+}
+
+#[test]
+fn a_stale_title_and_stale_contents_are_seen() {
+    let title = format!("version {}.", ringmark_format::VERSION_MAJOR);
+    let last = " ·\n[18 Streams](#18-streams)";
+    for (from, to) in [
+        (&*title, "version 99."),
+        (last, ""),
+        ("## 18 Streams", "## 18 Flows"),
+    ] {
+        let text = spec();
+        assert!(text.contains(from), "{from}");
+        assert_eq!(
+            front_differences(&text.replacen(from, to, 1)).len(),
+            1,
+            "{from}"
+        );
+    }
+}
