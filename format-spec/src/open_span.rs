@@ -15,8 +15,6 @@ pub const KEPT_WORDS: u32 = 6;
 /// `head` of a frame that was never used. Others that are free hold the serial number of their last
 /// span, which is less than 2^32.
 pub const FREE: u64 = 0;
-/// `head` of a frame whose span had ended below others, in files of version 1.1.
-pub const ENDED: u64 = 2;
 /// Bit of `head`: the frame is being filled.
 pub const CLAIMED: u64 = 1 << 61;
 /// Bit of `head`: the frame is filled.
@@ -36,9 +34,8 @@ const WORDS_SHIFT: u32 = 56;
 layout! {
     /// Start of a thread's stack of open spans. [`FRAMES`] frames follow.
     pub struct StackHeader: 64 {
-        /// Zero. In files of version 1.1: frames in use (low 32 bits) and spans begun (high 32
-        /// bits); it changes with every begin and end.
-        0 depth: u64,
+        /// Zero.
+        0 unused: u64,
         /// Spans that are open beyond the frames.
         8 over: u64,
         /// Spans that began beyond the frames, by all owners of the stack.
@@ -151,7 +148,7 @@ mod tests {
                     lexical,
                 };
                 assert_eq!(Head::unpack(head.pack()), Some(head));
-                assert!(!matches!(head.pack(), FREE | ENDED));
+                assert_ne!(head.pack(), FREE);
             }
         }
     }
@@ -159,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_no_open_span_has_no_head() {
         let too_long = FILLED | u64::from(KEPT_WORDS + 1) << WORDS_SHIFT;
-        for word in [FREE, ENDED, 1, LEXICAL, CLAIMED | 7, too_long, FILLED - 1] {
+        for word in [FREE, 2, 1, LEXICAL, CLAIMED | 7, too_long, FILLED - 1] {
             assert_eq!(Head::unpack(word), None, "{word:#x}");
         }
     }

@@ -1,8 +1,7 @@
 //! The files of a store that are no segments: its identity, and the index of each segment.
 
 layout! {
-    /// The file `store.id`, which makes a directory a store. A store of before version 1 has the 16
-    /// bytes of `id` there and nothing else.
+    /// The file `store.id`, which makes a directory a store.
     pub struct StoreId: 32 {
         /// [`STORE_MAGIC`].
         0 magic: [u8; 8],

@@ -200,7 +200,7 @@ layout! {
 }
 
 layout! {
-    /// Which collector measured a HOST_CLOCK, after [`HostClock`]; earlier collectors do not say it.
+    /// Which collector measured a HOST_CLOCK, after [`HostClock`].
     pub struct HostClockSource: 24 {
         /// Identity of the store whose collector measured; of the collector, where several share a store.
         0 collector: [u8; 16],

@@ -208,13 +208,12 @@ fn magic(name: &str, value: &[u8]) -> Row {
     ]
 }
 
-fn open_span_singles() -> [Row; 10] {
+fn open_span_singles() -> [Row; 9] {
     [
         single("open_span::FRAMES", open_span::FRAMES),
         single("open_span::STACK_BYTES", open_span::STACK_BYTES),
         single("open_span::KEPT_WORDS", open_span::KEPT_WORDS),
         single("open_span::FREE", open_span::FREE),
-        single("open_span::ENDED", open_span::ENDED),
         single("open_span::CLAIMED", open_span::CLAIMED),
         single("open_span::FILLED", open_span::FILLED),
         single("open_span::LEXICAL", open_span::LEXICAL),

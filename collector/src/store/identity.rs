@@ -125,12 +125,7 @@ fn parse(bytes: &[u8]) -> Result<[u8; 16], NotAStore> {
             }),
         };
     }
-    match found {
-        // Before version 1 there was nothing but the id.
-        16 => Ok(bytes.try_into().expect("16 bytes")),
-        0..16 => Err(NotAStore::Torn { found, expected }),
-        _ => Err(NotAStore::Foreign { found, expected }),
-    }
+    Err(NotAStore::Foreign { found, expected })
 }
 
 /// Whether a power loss can have left this of a new identity: a part of its beginning, and zeros up to a
@@ -185,9 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_of_each_version_is_read() {
+    fn an_identity_is_read() {
         assert_eq!(parse(&bytes(STORE_VERSION)), Ok([7; 16]));
-        assert_eq!(parse(&[9; 16]), Ok([9; 16]), "before version 1");
     }
 
     #[test]
@@ -236,6 +230,7 @@ mod tests {
     #[test]
     fn anything_else_is_foreign() {
         for other in [
+            vec![7; 16],
             vec![7; 17],
             vec![7; 33],
             bytes(0),

@@ -4,7 +4,7 @@ use ringmark_format::clock::Sample;
 use ringmark_format::page::PageHeader;
 use ringmark_format::session::SessionHeader;
 use ringmark_format::stream::{HostClock, HostClockSource};
-use zerocopy::{FromBytes, FromZeros};
+use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
 use crate::trace_file::host_clock::UNKNOWN;
@@ -16,7 +16,7 @@ use crate::trace_file::time::SessionClock;
 pub(crate) struct ClockParts {
     /// Samples of tick and `CLOCK_MONOTONIC`.
     samples: Vec<Sample>,
-    /// What collectors measured of the host's clocks. One of before does not say who it is: 0.
+    /// What collectors measured of the host's clocks.
     measured: Vec<(HostClock, HostClockSource)>,
     /// Whether the streamer or recorder sampled the session's own clocks.
     is_sampled: bool,
@@ -47,13 +47,13 @@ impl ClockParts {
 
     /// Takes the content of a HOST_CLOCK block.
     pub(crate) fn take_host_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let (new, rest) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
+        let short = || Fault::Value {
             what: "size of a HOST_CLOCK block",
             found: content.len() as u64,
-            expected: HostClock::BYTES as u64,
-        })?;
-        let source = HostClockSource::read_from_prefix(rest);
-        let source = source.map_or_else(|_| HostClockSource::new_zeroed(), |(source, _)| source);
+            expected: (HostClock::BYTES + HostClockSource::BYTES) as u64,
+        };
+        let (new, rest) = HostClock::read_from_prefix(content).map_err(|_| short())?;
+        let (source, _) = HostClockSource::read_from_prefix(rest).map_err(|_| short())?;
         self.measured.push((new, source));
         Ok(())
     }

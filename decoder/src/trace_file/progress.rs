@@ -120,7 +120,6 @@ impl HostProgress {
         }
         let now = (head.mono_ns, head.real_ns);
         if self.latest.is_none_or(|before| before <= now) {
-            // Earlier streamers do not say it.
             self.policy = ProgressPolicy::read_from_prefix(rest)
                 .ok()
                 .map(|(policy, _)| policy);

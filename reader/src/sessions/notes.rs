@@ -3,7 +3,7 @@
 //!
 //! A program that was configured to be traced and could not start a session leaves a note in the
 //! session directory: `PID-COPY.off`, since each copy of the library in a process may leave one.
-//! (Older ones leave `PID.off`.) Nothing is printed into the program's own output.
+//! Nothing is printed into the program's own output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -169,7 +169,7 @@ fn read(path: &Path) -> Option<OffNote> {
 /// The process in the name of a note.
 fn pid_in_name(name: &str) -> Option<u32> {
     let stem = name.strip_suffix(".off")?;
-    let (pid, copy) = stem.split_once('-').unwrap_or((stem, "0"));
+    let (pid, copy) = stem.split_once('-')?;
     let is_copy = !copy.is_empty() && copy.bytes().all(|digit| digit.is_ascii_hexdigit());
     pid.parse().ok().filter(|_| is_copy)
 }
@@ -179,10 +179,10 @@ mod tests {
     use super::pid_in_name;
 
     #[test]
-    fn notes_of_copies_and_older_ones_name_their_process() {
+    fn notes_of_copies_name_their_process() {
         assert_eq!(pid_in_name("4711-0badcafe.off"), Some(4711));
-        assert_eq!(pid_in_name("4711.off"), Some(4711));
         for name in [
+            "4711.off",
             "4711-.off",
             "4711-xyz.off",
             "x.off",

@@ -63,8 +63,8 @@ pub const STACK_WORDS: usize = (FRAMES as usize + 1) * FRAME_WORDS;
 pub const OVER: usize = 1;
 /// Index of the word that counts spans that began beyond the frames.
 pub const OVER_BEGUN: usize = 2;
-/// Words of the header that mean something. The first one does in files of version 1.1 only.
-const HEADER: usize = 3;
+/// Words of the header that count spans: [`OVER`] and [`OVER_BEGUN`].
+const COUNTS: usize = 2;
 
 /// The words of a stack in the ring file.
 pub type SpanStack = [AtomicU64; STACK_WORDS];
@@ -232,9 +232,9 @@ impl StackCopy {
 
     /// Copies once; whether the frames are all that were there at one moment.
     fn is_exact(&mut self, stack: &SpanStack) -> bool {
-        let header = |word: usize| stack[word].load(order::frame_acquire()); // [F3]
-        let before: [u64; HEADER] = core::array::from_fn(header);
-        self.over = before[OVER];
+        let count = |at: usize| stack[OVER + at].load(order::frame_acquire()); // [F3]
+        let before: [u64; COUNTS] = core::array::from_fn(count);
+        self.over = before[0];
         let mut heads = [FREE; FRAMES as usize];
         let mut kept = [0; FRAMES as usize];
         self.count = 0;
@@ -252,7 +252,7 @@ impl StackCopy {
         }
         order::frame_recheck_fence(); // [F4]
         let now = |frame: u32| head_of(stack, frame).load(Relaxed);
-        is_same &= (0..HEADER).all(|word| stack[word].load(Relaxed) == before[word])
+        is_same &= (0..COUNTS).all(|at| stack[OVER + at].load(Relaxed) == before[at])
             && (1..=FRAMES).all(|frame| now(frame) == heads[frame as usize - 1]);
         if !is_same {
             let copied = core::mem::take(&mut self.count);

@@ -41,7 +41,7 @@ pub(super) fn ask(
 /// # Errors
 /// The session does not answer in this time.
 pub(super) fn knows_tracers(session: &Session, within: Duration) -> Result<bool, ReaderError> {
-    // Old tracers know this verb, too, and no tracer has this name.
+    // No tracer has this name.
     let answer = ask(session, Verb::Renew, &[RequestLine::Tracer("")], within)?;
     Ok(!answer.text.starts_with(UNKNOWN_REQUEST))
 }

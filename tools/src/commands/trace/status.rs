@@ -140,7 +140,7 @@ fn wanted<'a>(answer: &'a Answer, of: &OneTracer) -> Vec<TracerLine<'a>> {
     answer.tracers().filter(wanted).collect()
 }
 
-/// Whether the processor checks return addresses. Older tracers do not say.
+/// Whether the processor checks return addresses; `None`: the answer does not say.
 fn shadow_stack(answer: &Answer) -> Option<bool> {
     answer.lines().find_map(|line| match line {
         AnswerLine::ShadowStack(is_on) => Some(is_on),
@@ -219,7 +219,7 @@ fn write_text(out: &mut Sink, answer: &Answer, of: &OneTracer) -> anyhow::Result
     Ok(())
 }
 
-/// Text that says whether ends of calls are recorded. Older tracers do not say.
+/// Text that says whether ends of calls are recorded.
 fn about_exits(shadow_stack: Option<bool>) -> &'static str {
     match shadow_stack {
         Some(true) => "; entries only: shadow stacks are on (CET), so return addresses stay",
