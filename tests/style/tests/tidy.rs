@@ -9,14 +9,13 @@ use std::sync::LazyLock;
 use ringmark_style::deps::Package;
 use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
-    DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
-    OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT,
-    PROMISES_DETAILS, SHORT_SENTENCES, TRACED, TRACED_ALLOWED, UNSAFE_FILES, USER_DOCUMENTS,
+    DOCUMENTS, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE, OUR_BYTES,
+    OWNED, OWNED_ALLOWED, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, PROMISES_DETAILS, TRACED,
+    TRACED_ALLOWED, UNSAFE_FILES,
 };
 use ringmark_style::{
-    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
-    platforms, promises, read_sources, sentences, targets, traced, troubleshooting, unsafety,
-    words, workspace_root,
+    Source, circles, deps, docs, floors, imports, orderings, owners, platforms, promises,
+    read_sources, targets, traced, troubleshooting, unsafety, workspace_root,
 };
 
 #[test]
@@ -107,17 +106,6 @@ fn every_ordering_is_shown_to_be_needed() {
 }
 
 #[test]
-fn files_and_functions_are_short() {
-    let rust = sources().iter().filter(|source| source.is_rust());
-    report(rust.flat_map(lengths::check).collect());
-}
-
-#[test]
-fn no_stale_words() {
-    report(sources().iter().flat_map(words::check).collect());
-}
-
-#[test]
 fn what_two_sides_agree_on_has_one_owner() {
     let product: Vec<_> = product().collect();
     let mut findings = owners::literals(&product, OWNED, OWNED_ALLOWED);
@@ -140,28 +128,6 @@ fn one_rule_says_where_programs_are_traced() {
 }
 
 #[test]
-fn no_phrase_hides_a_role() {
-    let swept = sources().iter().filter(|source| source.is_below(PLAIN));
-    report(swept.flat_map(phrases::check).collect());
-}
-
-#[test]
-fn what_users_read_has_plain_words() {
-    let is_document =
-        |source: &&Source| source.path.ends_with(".md") && source.is_below(USER_DOCUMENTS);
-    let read = sources().iter().filter(is_document).chain(product());
-    report(read.flat_map(phrases::check_user).collect());
-}
-
-#[test]
-fn sentences_for_users_are_short() {
-    let is_read =
-        |source: &&Source| source.path.ends_with(".md") && source.is_below(SHORT_SENTENCES);
-    let read = sources().iter().filter(is_read);
-    report(read.flat_map(sentences::check).collect());
-}
-
-#[test]
 fn the_readme_fits_a_short_visit() {
     let readme = &find(sources(), "README.md").text;
     let lines = readme.lines().count();
@@ -171,22 +137,6 @@ fn the_readme_fits_a_short_visit() {
         long.map(|line| format!("README.md: over 120 columns: {line}"))
             .collect(),
     );
-}
-
-#[test]
-fn what_users_build_on_is_explained() {
-    let mut findings = Vec::new();
-    for (name, prefixes, least) in EXPLAINED {
-        let lines = doc_ratio::count(sources(), prefixes);
-        let ratio = lines.ratio();
-        println!("{name}: {} / {} = {ratio:.2}", lines.docs, lines.code);
-        if ratio < *least {
-            findings.push(format!(
-                "{name}: {ratio:.3} lines of documentation for each of code, at least {least}"
-            ));
-        }
-    }
-    report(findings);
 }
 
 #[test]
