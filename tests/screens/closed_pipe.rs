@@ -49,7 +49,7 @@ const LINES: [&str; 37] = [
 ];
 
 /// Commands that go on until they are stopped, or whose output is on standard error only.
-const OTHERS: [&str; 6] = ["stream", "collect", "compact", "query", "view", "demo"];
+const OTHERS: [&str; 5] = ["stream", "collect", "compact", "query", "demo"];
 
 /// How a command line ends, and what it says, with this as its output.
 fn ended(

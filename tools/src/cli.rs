@@ -10,7 +10,7 @@ use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
     cat, clean, compact, cut, demo, doctor, enable, events, export, functions, graph, list, query,
-    record, report, run, scan, snapshot, stat, top, trace, verify, view,
+    record, report, run, scan, snapshot, stat, top, trace, verify,
 };
 
 /// Text below the help of `ringmark` and its manual page.
@@ -63,7 +63,6 @@ pub(crate) enum Command {
     Graph(graph::Args),
     Export(export::Args),
     Scan(Box<scan::Args>),
-    View(view::Args),
     Verify(verify::Args),
     Stat(stat::Args),
     Report(report::Args),
@@ -139,7 +138,6 @@ impl Command {
             Self::Graph(args) => args.run(),
             Self::Export(args) => args.run(),
             Self::Scan(args) => args.run(),
-            Self::View(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),

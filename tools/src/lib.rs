@@ -3,8 +3,8 @@
 //! `cli` is the command line, `commands` has a module per command. They share these rooms: `options`
 //! that several commands take, `input` reads trace files, stores and living rings, `recording` writes
 //! trace files, `tracing` talks to the function tracers of a process, `tables` sums up calls and
-//! events, `live` is the screen of `top`, `viewer` serves a trace to a web page, `output` is how events and ends of
-//! programs are printed. What other binaries have is run by them: see `ringmark_console::extension`.
+//! events, `live` is the screen of `top`, `output` is how events and ends of programs are printed. What other binaries
+//! have is run by them: see `ringmark_console::extension`.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -16,12 +16,11 @@ mod output;
 mod recording;
 mod tables;
 mod tracing;
-mod viewer;
 
 use std::process::ExitCode;
 
-use ringmark_console::extension::{self, Extension};
-use ringmark_console::{prepare, report};
+use ringmark_console::extension::Extension;
+use ringmark_console::{extension, prepare, report};
 
 pub use cli::command_line;
 pub use commands::compact::CompactOptions;

@@ -319,7 +319,6 @@ pub const FLOORS: &[House<'_>] = &[
             "output",
             "options",
             "tracing",
-            "viewer",
             "recording",
             "tables",
             "input",

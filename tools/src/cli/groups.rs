@@ -19,7 +19,6 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "events",
             "functions",
             "verify",
-            "view",
             "export",
             "scan",
         ],

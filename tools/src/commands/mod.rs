@@ -25,4 +25,3 @@ pub(crate) mod stat;
 pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod verify;
-pub(crate) mod view;
