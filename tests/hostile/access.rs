@@ -343,8 +343,8 @@ fn commands(pid: u32) -> Vec<String> {
         "cat --follow -p",
         "graph -p",
         "events -p",
-        "disable emit.* -p",
-        "enable emit.* -p",
+        "events --disable emit.* -p",
+        "events --enable emit.* -p",
     ];
     let of_all = [
         "list",

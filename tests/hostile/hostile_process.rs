@@ -209,8 +209,8 @@ fn look_at(fixture: &Fixture, pid: u32, file: &Path, time: Duration) -> String {
         format!("graph -p {pid}"),
         format!("events -p {pid}"),
         format!("record -o c.rmk -p {pid}"),
-        format!("disable scribble.* -p {pid}"),
-        format!("enable scribble.* -p {pid}"),
+        format!("events --disable scribble.* -p {pid}"),
+        format!("events --enable scribble.* -p {pid}"),
         "cat a.rmk".to_owned(),
         "verify b.rmk".to_owned(),
     ];

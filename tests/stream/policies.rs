@@ -276,12 +276,16 @@ fn a_policy_reaches_a_host_and_ends_by_itself() {
     on.wait_for("knobs.debug", false);
     on.wait_for("knobs.info", true);
     let pid = on.program.id();
-    let told = on.scene.ringmark(&format!("enable knobs.* -p {pid}"), 0);
+    let told = on
+        .scene
+        .ringmark(&format!("events --enable knobs.* -p {pid}"), 0);
     assert!(
         told.contains(" of them not before policy 5 ends, 20"),
         "{told}"
     );
-    let told = on.scene.ringmark(&format!("enable knobs.info -p {pid}"), 0);
+    let told = on
+        .scene
+        .ringmark(&format!("events --enable knobs.info -p {pid}"), 0);
     assert!(!told.contains("policy"), "{told}");
     on.scene.sign(
         "keys",

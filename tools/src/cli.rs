@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
-    cat, clean, compact, cut, demo, doctor, enable, events, export, functions, graph, list, query,
-    record, report, run, scan, snapshot, stat, top, trace, verify,
+    cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, query, record,
+    report, run, scan, snapshot, stat, top, trace, verify,
 };
 
 /// Text below the help of `ringmark` and its manual page.
@@ -55,8 +55,6 @@ pub(crate) enum Command {
     Compact(compact::CompactOptions),
     Query(query::Args),
     Events(events::Args),
-    Enable(enable::EnableArgs),
-    Disable(enable::DisableArgs),
     Trace(trace::Args),
     Functions(functions::Args),
     Cat(cat::Args),
@@ -130,8 +128,6 @@ impl Command {
             Self::Compact(args) => args.run(),
             Self::Query(args) => args.run(),
             Self::Events(args) => args.run(),
-            Self::Enable(args) => args.run(),
-            Self::Disable(args) => args.run(),
             Self::Trace(args) => args.run(),
             Self::Functions(args) => args.run(),
             Self::Cat(args) => args.run(),

@@ -1,5 +1,5 @@
 //! What is shown of dumps and of living sessions: `cat`, `verify`, `stat`, `report`, `events`,
-//! `list`, `enable`, `disable`.
+//! `list`.
 
 mod common;
 
@@ -251,7 +251,15 @@ fn event_types_go_off_and_on() {
     assert_eq!(
         lines(
             &stage,
-            &["disable", "emitter.*", "--category", "text", "-p", &pid]
+            &[
+                "events",
+                "--disable",
+                "emitter.*",
+                "--category",
+                "text",
+                "-p",
+                &pid
+            ]
         ),
         ["1 event type off"]
     );
@@ -269,7 +277,8 @@ fn event_types_go_off_and_on() {
         lines(
             &stage,
             &[
-                "enable",
+                "events",
+                "--enable",
                 "*",
                 "--category",
                 "text",
@@ -390,8 +399,8 @@ fn help_knows_every_command() {
         "{help}"
     );
     let commands = [
-        "run", "list", "record", "snapshot", "events", "enable", "disable", "cat", "verify",
-        "stat", "top", "report", "clean",
+        "run", "list", "record", "snapshot", "events", "cat", "verify", "stat", "top", "report",
+        "clean",
     ];
     for command in commands {
         assert!(

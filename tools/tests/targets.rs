@@ -22,8 +22,8 @@ fn processes_that_are_not_there_or_not_traced() {
         &["snapshot"],
         &["stat"],
         &["events"],
-        &["enable", "x"],
-        &["disable", "x"],
+        &["events", "--enable", "x"],
+        &["events", "--disable", "x"],
     ] {
         let with = |pid| [command, &["-p", pid]].concat();
         expect(
@@ -217,22 +217,32 @@ fn patterns_that_match_nothing_name_what_is_close() {
     let traced = stage.start("mode=overwrite", &["1", "100000", "1000", "mix"]);
     let pid = traced.id().to_string();
     expect(
-        stage.run(&["disable", "emitter.ticc", "-p", &pid]),
+        stage.run(&["events", "--disable", "emitter.ticc", "-p", &pid]),
         4,
         "closest names: emitter.tick",
     );
     expect(
-        stage.run(&["disable", "a b", "-p", &pid]),
+        stage.run(&["events", "--disable", "a b", "-p", &pid]),
         2,
         "without spaces",
     );
-    expect(stage.run(&["disable", "", "-p", &pid]), 2, "without spaces");
     expect(
-        stage.run(&["disable", "*", "--level", "loud", "-p", &pid]),
+        stage.run(&["events", "--disable", "", "-p", &pid]),
+        2,
+        "without spaces",
+    );
+    expect(
+        stage.run(&["events", "--disable", "*", "--level", "loud", "-p", &pid]),
         2,
         "expected error, warn",
     );
-    expect(stage.run(&["disable", "*"]), 2, "--pid <PID>");
+    expect(stage.run(&["events", "--disable", "*"]), 2, "--pid <PID>");
+    let both = ["events", "--disable", "*", "--enable", "x", "-p", &pid];
+    expect(stage.run(&both), 2, "cannot be used with");
+    let with_file = ["events", "a.rmk", "--disable", "*", "-p", &pid];
+    expect(stage.run(&with_file), 2, "cannot be used with");
+    let without = ["events", "--level", "warn", "-p", &pid];
+    expect(stage.run(&without), 2, "required");
 }
 
 #[test]
@@ -240,7 +250,8 @@ fn control_off_is_told() {
     let stage = Stage::new("control-off");
     let traced = stage.start("mode=overwrite,control=off", &["1", "1", "0", "hold=60000"]);
     let pid = traced.id().to_string();
-    expect(stage.run(&["enable", "*", "-p", &pid]), 4, "control=off");
+    let enable = ["events", "--enable", "*", "-p", &pid];
+    expect(stage.run(&enable), 4, "control=off");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use ringmark::__private::reference::{VARIABLES, Variable};
 
 /// Commands that look at sessions or start programs.
 const LIVE: &[&str] = &[
-    "run", "list", "record", "snapshot", "stream", "events", "enable", "disable", "trace", "cat",
-    "stat", "top", "graph", "report", "clean", "demo", "doctor",
+    "run", "list", "record", "snapshot", "stream", "events", "trace", "cat", "stat", "top",
+    "graph", "report", "clean", "demo", "doctor",
 ];
 /// All commands.
 const ALL: &[&str] = &[];

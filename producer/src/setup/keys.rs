@@ -76,8 +76,8 @@ keys! {
     /// status, `_exit`, and where the C library does not report the status. `always` keeps it in any
     /// case, `never` removes it at every exit.
     "keep" = "crash", "`crash`, `always`, `never`": options.keep = parse_keep(value)?;
-    /// A helper thread that prepares rings and answers tools. `off` leaves it out: no `enable`,
-    /// `disable` or function tracing from outside, and new threads attach more slowly.
+    /// A helper thread that prepares rings and answers tools. `off` leaves it out: no event types
+    /// switched and no functions traced from outside, and new threads attach more slowly.
     "control" = "on", "a switch": options.control = parse_switch("control", value)?;
     /// Rings that are prepared before threads need them. Each costs about 0.1 ms at the start.
     /// Increase it for a program that starts many threads at once.

@@ -5,8 +5,11 @@ use clap::Command;
 use ringmark_console::width::{pad, wrap};
 
 /// Heading of each group, and its commands, those first that people need first.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Record", &["run", "record", "snapshot", "cut", "clean"]),
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Record",
+        &["run", "record", "trace", "snapshot", "cut", "clean"],
+    ),
     (
         "Look",
         &[
@@ -23,7 +26,6 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "scan",
         ],
     ),
-    ("Control", &["enable", "disable", "trace"]),
     (
         "Fleet",
         &[

@@ -1,4 +1,4 @@
-//! `events`: lists event types, with their fields and whether they are on.
+//! `events`: lists event types, with their fields and whether they are on, or switches them.
 
 use std::io::Write;
 
@@ -10,20 +10,28 @@ use ringmark_decoder::{EventType, Field, Filter, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
+use crate::commands::events_switch::SwitchOptions;
 use crate::input::held_off::is_on;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
 
-/// List event types with level, target, category, fields, and whether they are on
+/// List event types with their fields and whether they are on, or switch them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+--enable and --disable switch types of a running process. Types that are
+registered later follow the pattern, too.
+
 Examples:
+  ringmark events run.rmk --json
   ringmark events -p 812
-  ringmark events run.rmk --json")]
+  ringmark events -p 812 --disable '*' --category noise
+  ringmark events -p 812 --enable 'request.*' --level debug")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    switch: SwitchOptions,
     #[command(flatten)]
     json: JsonOption,
     #[command(flatten)]
@@ -49,7 +57,11 @@ struct Row {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut rows = match self.input.process()? {
+        let process = self.input.process()?;
+        if let Some(request) = process.and_then(|pid| self.switch.request(pid)) {
+            return request.send();
+        }
+        let mut rows = match process {
             Some(pid) => of_process(pid)?,
             None => of_files(&self.input)?,
         };

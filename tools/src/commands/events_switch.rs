@@ -1,4 +1,4 @@
-//! `enable`, `disable`: switch event types of a running process on and off.
+//! `events --enable`, `--disable`: switch event types of a running process on and off.
 
 use std::io::Write;
 use std::time::Duration;
@@ -18,44 +18,45 @@ use ringmark_console::{Exit, Failure, Sink, note, printable, text};
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Switch event types of a running process on
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Types that are registered later follow the pattern, too.
+/// Options that only lists of event types have.
+const OF_LISTS: [&str; 6] = ["files", "host", "service", "json", "lines", "wide"];
 
-Example:
-  ringmark enable 'request.*' --level debug -p 812")]
-pub(crate) struct EnableArgs {
-    #[command(flatten)]
-    request: Request,
-}
-
-/// Switch event types of a running process off
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Types that are registered later follow the pattern, too.
-
-Example:
-  ringmark disable '*' --category noise -p 812")]
-pub(crate) struct DisableArgs {
-    #[command(flatten)]
-    request: Request,
-}
-
-/// Options that name event types of a process.
-#[derive(Debug, clap::Args)]
-struct Request {
-    /// Names of event types: '*' is any text, '?' any character
-    #[arg(value_name = "PATTERN", value_parser = parse_pattern)]
-    pattern: String,
-    /// Only this level and more important ones
-    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+/// Options that switch event types of a process.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct SwitchOptions {
+    /// Switch the types of process -p on whose names match: '*' is any text, '?' any character
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        value_parser = parse_pattern,
+        group = "switch",
+        requires = "pid",
+        conflicts_with_all = OF_LISTS
+    )]
+    enable: Option<String>,
+    /// Switch them off
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        value_parser = parse_pattern,
+        group = "switch",
+        requires = "pid",
+        conflicts_with_all = OF_LISTS
+    )]
+    disable: Option<String>,
+    /// Of these, only this level and more important ones
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, requires = "switch")]
     level: Option<Level>,
-    /// Only this category
-    #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern)]
+    /// Of these, only this category
+    #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern, requires = "switch")]
     category: Option<String>,
-    /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+}
+
+/// What a process is asked to switch.
+pub(super) struct SwitchRequest<'a> {
+    switch: Switch,
+    pattern: &'a str,
+    options: &'a SwitchOptions,
     pid: u32,
 }
 
@@ -77,24 +78,34 @@ fn parse_level(text: &str) -> Result<Level, String> {
         .ok_or_else(|| format!("found {text:?}, expected error, warn, info, debug or trace"))
 }
 
-impl EnableArgs {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.request.send(Switch::Enable)
+impl SwitchOptions {
+    /// The request to this process; `None`: the types are only listed.
+    pub(super) fn request(&self, pid: u32) -> Option<SwitchRequest<'_>> {
+        let on = self.enable.as_deref().map(|types| (Switch::Enable, types));
+        let off = self
+            .disable
+            .as_deref()
+            .map(|types| (Switch::Disable, types));
+        let (switch, pattern) = on.or(off)?;
+        Some(SwitchRequest {
+            switch,
+            pattern,
+            options: self,
+            pid,
+        })
     }
 }
 
-impl DisableArgs {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.request.send(Switch::Disable)
-    }
-}
-
-impl Request {
-    fn send(&self, switch: Switch) -> anyhow::Result<Exit> {
+impl SwitchRequest<'_> {
+    /// Asks all sessions of the process, and says how many types match.
+    ///
+    /// # Errors
+    /// No session answers, or no type matches.
+    pub(super) fn send(&self) -> anyhow::Result<Exit> {
         let open = |place| Session::open_found(place, Access::Control);
         let found = find::by_pid(self.pid)?;
         let sessions: Vec<_> = found.iter().map(open).collect::<Result<_, _>>()?;
-        let request = SessionRequest::Switch(switch, self.types()).to_string();
+        let request = SessionRequest::Switch(self.switch, self.types()).to_string();
         let (mut matched, mut trouble, mut has_answered) = (0_u64, Vec::new(), false);
         for answer in control::request_all(&sessions, &request, ANSWER_WITHIN) {
             match answer {
@@ -122,13 +133,13 @@ impl Request {
             return Err(self.nothing_matches());
         }
         let mut out = Sink::direct();
-        let now = match switch {
+        let now = match self.switch {
             Switch::Enable => "on",
             Switch::Disable => "off",
         };
         writeln!(out, "{} {now}", counted(matched, "event type"))?;
         out.finish()?;
-        if switch == Switch::Enable
+        if self.switch == Switch::Enable
             && let Some(text) = self.held_off(&sessions)?
         {
             note(&text);
@@ -158,19 +169,19 @@ impl Request {
 
     fn types(&self) -> TypePattern<'_> {
         TypePattern {
-            name: &self.pattern,
-            level: self.level,
-            category: self.category.as_deref(),
+            name: self.pattern,
+            level: self.options.level,
+            category: self.options.category.as_deref(),
         }
     }
 
     /// The error of a pattern without types. It stays in force for types that are registered later.
     fn nothing_matches(&self) -> anyhow::Error {
         let closest = match rings::snapshot(self.pid) {
-            Ok(dump) => event_filter::closest_types(&dump, &self.pattern),
+            Ok(dump) => event_filter::closest_types(&dump, self.pattern),
             Err(_) => "types that are registered later will follow it".to_owned(),
         };
-        let (pid, pattern) = (self.pid, &self.pattern);
+        let (pid, pattern) = (self.pid, self.pattern);
         Failure::no_target(format!(
             "pid {pid}: {pattern:?} matches no event type; {closest}"
         ))
