@@ -338,7 +338,7 @@ fn commands(pid: u32) -> Vec<String> {
     let of_pid = [
         "record -o a.rmk -p",
         "snapshot -o b.rmk -p",
-        "stat --interval 10ms -p",
+        "list -v --interval 10ms -p",
         "cat -p",
         "cat --follow -p",
         "graph -p",

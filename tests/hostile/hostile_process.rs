@@ -203,7 +203,7 @@ fn look_at(fixture: &Fixture, pid: u32, file: &Path, time: Duration) -> String {
         "list --json".to_owned(),
         "snapshot -o a.rmk".to_owned(),
         format!("snapshot -o b.rmk -p {pid}"),
-        format!("stat --interval 10ms -p {pid}"),
+        format!("list -v --interval 10ms -p {pid}"),
         format!("cat -p {pid}"),
         format!("cat --follow -p {pid}"),
         format!("graph -p {pid}"),

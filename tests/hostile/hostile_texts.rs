@@ -19,7 +19,7 @@ use ringmark_tests::{Running, require_tools, ringmark, run, wait_until};
 use serde_json::Value;
 
 /// Command lines that show a trace file.
-const OF_FILE: [&str; 21] = [
+const OF_FILE: [&str; 20] = [
     "cat a.rmk",
     "cat a.rmk -v --wide",
     "cat a.rmk --raw",
@@ -27,7 +27,6 @@ const OF_FILE: [&str; 21] = [
     "cat a.rmk --name no-such-name",
     "list a.rmk -v",
     "events a.rmk",
-    "stat a.rmk",
     "verify a.rmk",
     "graph a.rmk",
     "graph a.rmk --wide",
@@ -44,12 +43,11 @@ const OF_FILE: [&str; 21] = [
 ];
 
 /// The same as JSON, a value a line.
-const AS_JSON: [&str; 8] = [
+const AS_JSON: [&str; 7] = [
     "cat a.rmk --json",
     "cat a.rmk --json --raw",
     "list a.rmk --json",
     "events a.rmk --json",
-    "stat a.rmk --json",
     "verify a.rmk --json",
     "graph a.rmk --json",
     "report a.rmk --json",
@@ -60,8 +58,8 @@ const OF_PROCESS: [&str; 12] = [
     "list",
     "list -v",
     "list --json",
-    "stat -p PID",
-    "stat -p PID --json",
+    "list -v -p PID",
+    "list -v -p PID --json",
     "events -p PID",
     "cat -p PID",
     "cat -p PID --json",

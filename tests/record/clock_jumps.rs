@@ -210,13 +210,13 @@ impl Trace {
         fs::write(&path, bytes).unwrap();
         let name = path.display().to_string();
         let cat = tool(&self.fixture, &["cat", &name], false).expect_code(0);
-        let stat = tool(&self.fixture, &["stat", &name], false).expect_code(0);
+        let list = tool(&self.fixture, &["list", &name], false).expect_code(0);
         let verify = tool(&self.fixture, &["verify", &name], false).expect_code(0);
         Seen {
             dump: decode(&[path]),
             lines: cat.stdout_text(),
             notes: cat.stderr_text(),
-            notes_of_stat: stat.stderr_text(),
+            notes_of_list: list.stderr_text(),
             verified: verify.stdout_text(),
         }
     }
@@ -241,7 +241,7 @@ struct Seen {
     dump: Dump,
     lines: String,
     notes: String,
-    notes_of_stat: String,
+    notes_of_list: String,
     verified: String,
 }
 
@@ -253,7 +253,7 @@ impl Seen {
         let count = |name: &str, n: u64| self.verified.contains(&format!("{name}: {n}\n"));
         assert!(count("backward", backward), "{}", self.verified);
         assert!(count("clock_steps", clock_steps), "{}", self.verified);
-        for notes in [&self.notes, &self.notes_of_stat] {
+        for notes in [&self.notes, &self.notes_of_list] {
             let told = notes.matches("back in time").count();
             assert_eq!(told, usize::from(clock_steps > 0), "{notes}");
         }

@@ -101,10 +101,13 @@ fn living_recorded_and_dead() {
         let pid = program.id().to_string();
         check(&tool(&fixture, &["cat", "-p", &pid]), true);
         check(
-            &tool(&fixture, &["stat", "-p", &pid, "--interval", "10ms"]),
+            &tool(&fixture, &["list", "-v", "-p", &pid, "--interval", "10ms"]),
             false,
         );
-        check(&tool(&fixture, &["list", "-v"]), false);
+        check(
+            &tool(&fixture, &["list", "-v", "--interval", "10ms"]),
+            false,
+        );
         let file = fixture.path("now.rmk").to_string_lossy().into_owned();
         if mode == "mode=overwrite" {
             check(
@@ -116,10 +119,13 @@ fn living_recorded_and_dead() {
         let _ = program.child().kill();
         let _ = program.child().wait();
         check(&tool(&fixture, &["cat", "-p", &pid]), true);
-        check(&tool(&fixture, &["list", "-v"]), false);
+        check(
+            &tool(&fixture, &["list", "-v", "--interval", "10ms"]),
+            false,
+        );
         check(&tool(&fixture, &["record", "-p", &pid, "-o", &file]), false);
         check(&tool(&fixture, &["cat", &file]), true);
-        check(&tool(&fixture, &["stat", &file]), false);
+        check(&tool(&fixture, &["list", "-v", &file]), false);
         check(&tool(&fixture, &["verify", &file]), false);
         // A filter asks for events.
         assert!(said(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
@@ -187,8 +193,8 @@ fn the_last_events_of_a_thread_are_shown() {
     let file = fixture.path("now.rmk").to_string_lossy().into_owned();
     for arguments in [
         &["record", "-p", &pid, "-o", &file][..],
-        &["list", "-v"],
-        &["stat", &file],
+        &["list", "-v", "--interval", "10ms"],
+        &["list", "-v", &file],
         &["verify", &file],
         &["snapshot", "-p", &pid, "-o", &file],
     ] {

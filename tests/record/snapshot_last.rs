@@ -134,11 +134,11 @@ fn check_tools(fixture: &Fixture, path: &Path, beats: usize, events: usize) {
         Some(&*beats.to_string()),
         "{row}"
     );
-    let stat = tool(fixture, &["stat", "--json", &path])
+    let listed = tool(fixture, &["list", "--json", &path])
         .expect_code(0)
         .stdout_text();
-    let stat: serde_json::Value = serde_json::from_str(stat.trim()).expect("an object");
-    assert_eq!(stat["events"], events);
+    let listed: serde_json::Value = serde_json::from_str(listed.trim()).expect("an object");
+    assert_eq!(listed["events"], events);
     let verify = tool(fixture, &["verify", &path])
         .expect_code(0)
         .stdout_text();

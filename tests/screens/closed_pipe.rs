@@ -8,7 +8,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, commands, require_tools, run, wait_until};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 37] = [
+const LINES: [&str; 36] = [
     "--help",
     "--version",
     "help cat",
@@ -34,8 +34,7 @@ const LINES: [&str; 37] = [
     "scan a.rmk",
     "scan top a.rmk",
     "verify a.rmk",
-    "stat a.rmk",
-    "stat -p PID --interval 1ms",
+    "list -v -p PID --interval 1ms",
     "top -p PID --once --interval 100ms",
     "report a.rmk",
     "report a.rmk --paths",

@@ -75,7 +75,7 @@ fn the_first_that_is_named_is_taken() {
         "other",
     );
     expect(cat, &[("PAGER", "LESS=S less")], "usual S");
-    for words in ["report a.rmk", "events a.rmk", "list a.rmk", "stat a.rmk"] {
+    for words in ["report a.rmk", "events a.rmk", "list a.rmk"] {
         expect(words, &[], "usual FRX");
     }
 }

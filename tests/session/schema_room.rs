@@ -46,7 +46,7 @@ fn what_fits_is_described_and_the_rest_is_told() {
         assert!(dump.sessions[0].schema_incomplete());
         assert!(known(&dump) > 20, "{} of {file:?} known", known(&dump));
         let path = path.to_string_lossy();
-        for command in ["cat", "stat", "report"] {
+        for command in ["cat", "list", "report"] {
             let said = tool(&fixture, &[command, &path]).stderr_text();
             assert!(said.contains(SAID), "{command}: {said}");
         }
@@ -61,7 +61,7 @@ fn what_fits_is_described_and_the_rest_is_told() {
     assert!(said.contains(SAID), "{said}");
     let said = tool(&fixture, &["cat", "-p", &pid]).stderr_text();
     assert!(said.contains(SAID), "{said}");
-    let said = tool(&fixture, &["stat", "-p", &pid, "--interval", "1ms"]).stdout_text();
+    let said = tool(&fixture, &["list", "-v", "-p", &pid, "--interval", "1ms"]).stdout_text();
     assert!(said.contains(SAID), "{said}");
     drop(program.child().stdin.take());
     let _ = program.finish(SOON).expect_code(0);

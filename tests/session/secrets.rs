@@ -105,7 +105,7 @@ fn what_was_not_declared_is_nowhere() {
             (format!("cat --json -p {pid}"), true),
             (format!("events -p {pid}"), false),
             (format!("events --json -p {pid}"), false),
-            (format!("stat --interval 10ms -p {pid}"), true),
+            (format!("list -v --interval 10ms -p {pid}"), true),
             ("list".to_owned(), false),
             ("list --json".to_owned(), false),
             ("snapshot -o live.rmk".to_owned(), false),
@@ -118,7 +118,7 @@ fn what_was_not_declared_is_nowhere() {
             "cat dead.rmk",
             "cat --json live.rmk",
             "verify dead.rmk",
-            "stat dead.rmk",
+            "list -v dead.rmk",
             "report dead.rmk",
         ] {
             let shows = arguments.starts_with("cat");

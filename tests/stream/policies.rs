@@ -299,7 +299,7 @@ fn a_policy_reaches_a_host_and_ends_by_itself() {
     on.wait_for("knobs.debug", true);
     let told = on
         .scene
-        .ringmark(&format!("stat -p {}", on.program.id()), 0);
+        .ringmark(&format!("list -v -p {}", on.program.id()), 0);
     assert!(told.contains("policy 6 until "), "{told}");
     on.scene.sign(
         "keys",
@@ -356,9 +356,9 @@ fn an_older_policy_another_key_and_damage_change_nothing() {
         let said = fs::read_to_string(on.scene.path("streamer")).ok()?;
         said.contains(" done, ").then_some(())
     });
-    let stat = format!("stat -p {} --interval 10ms", on.program.id());
+    let list = format!("list -v -p {} --interval 10ms", on.program.id());
     wait_until(SOON, "a policy without a streamer", || {
-        let told = on.scene.ringmark(&stat, 0);
+        let told = on.scene.ringmark(&list, 0);
         let is_said = told.contains(": 1 event type off, without a streamer");
         (is_said && told.contains("policy 6 until 20")).then_some(())
     });

@@ -197,10 +197,10 @@ fn a_killed_streamer_leaves_its_pages_to_the_next() {
         StreamStatus::of(&session).filter(|status| status.spilled > 0)
     });
     assert!(!status.connected && status.in_flight == 0 && status.lost == 0);
-    let mut stat = scene.fixture.command(binary::path());
-    stat.args(["stat", "--interval", "10ms", "-p", &pid]);
-    let stat = run(&mut stat, SOON).unwrap();
-    let text = stat.expect_code(0).stdout_text();
+    let mut list = scene.fixture.command(binary::path());
+    list.args(["list", "-v", "--interval", "10ms", "-p", &pid]);
+    let list = run(&mut list, SOON).unwrap();
+    let text = list.expect_code(0).stdout_text();
     println!("{status:?}\n{text}");
     assert!(text.contains("streamed to unix://") && text.contains("no collector"));
     drop(program.kill().unwrap());

@@ -10,7 +10,7 @@ use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
     cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, query, record,
-    report, run, scan, snapshot, stat, top, trace, verify,
+    report, run, scan, snapshot, top, trace, verify,
 };
 
 /// Text below the help of `ringmark` and its manual page.
@@ -62,7 +62,6 @@ pub(crate) enum Command {
     Export(export::Args),
     Scan(Box<scan::Args>),
     Verify(verify::Args),
-    Stat(stat::Args),
     Report(report::Args),
     Cut(cut::Args),
     Clean(clean::Args),
@@ -135,7 +134,6 @@ impl Command {
             Self::Export(args) => args.run(),
             Self::Scan(args) => args.run(),
             Self::Verify(args) => args.run(),
-            Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),
             Self::Cut(args) => args.run(),
             Self::Clean(args) => args.run(),

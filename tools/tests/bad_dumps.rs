@@ -66,7 +66,7 @@ fn what_is_no_dump_is_named() {
         ("text", "looks like text"),
         ("zeros", "looks like zeros"),
     ] {
-        for command in ["cat", "verify", "stat", "report", "events"] {
+        for command in ["cat", "verify", "list", "report", "events"] {
             let found = expect(stage.run(&[command, file]), 3, text);
             assert!(
                 found
@@ -370,7 +370,7 @@ fn control_bytes_of_traces_never_reach_a_terminal() {
         &["cat", "good.rmk"][..],
         &["cat", "good.rmk", "--json"],
         &["events", "good.rmk"],
-        &["stat", "good.rmk"],
+        &["list", "-v", "good.rmk"],
     ] {
         let found = stage.run(arguments).expect_code(0);
         let bad = found

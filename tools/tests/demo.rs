@@ -283,7 +283,7 @@ fn a_real_tree_twice() {
             .run(&["demo", "format-spec", "-o", "my demo.rmk"])
             .expect_code(0);
         check_summary(&demo, &expected);
-        assert!(demo.stdout_text().contains("stat 'my demo.rmk'"));
+        assert!(demo.stdout_text().contains("list -v 'my demo.rmk'"));
     }
     let files = [
         PathBuf::from("my demo.rmk"),

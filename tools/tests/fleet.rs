@@ -104,7 +104,7 @@ fn a_store_of_several_hosts_is_told_and_chosen_by_host() {
         assert_eq!(chosen.lines().count(), events, "{choice}");
         assert!(!chosen.contains("-1/"), "{choice}");
         let events_in = |object: &Value| object["events"].as_u64().unwrap();
-        let json = checked(&text(&format!("stat store {choice} --json")));
+        let json = checked(&text(&format!("list store {choice} --json")));
         assert_eq!(
             json.iter().map(events_in).sum::<u64>(),
             events as u64,
@@ -146,7 +146,7 @@ fn expect_tables(stage: &Stage) {
     let host = |n: usize| (&hosts["hosts"][n]["host"], &hosts["hosts"][n]["events"]);
     assert_eq!(host(0), (&json!("db-1"), &json!(400)));
     assert_eq!(host(1), (&json!("web-1"), &json!(600)));
-    for command in ["verify", "stat", "report"] {
+    for command in ["verify", "report"] {
         let table = text(&format!("{command} store"));
         let row = table.lines().find(|line| line.starts_with("web-1 "));
         let row: Vec<_> = row.expect(command).split_whitespace().collect();

@@ -17,7 +17,7 @@ fn objects(stage: &Stage, arguments: &str) -> Vec<Value> {
 }
 
 /// Kinds of objects that the commands of this test print.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 12] = [
     "counter",
     "event",
     "event_type",
@@ -25,7 +25,6 @@ const KINDS: [&str; 13] = [
     "lost",
     "recorded_session",
     "recording",
-    "ring",
     "row",
     "session",
     "span",
@@ -62,11 +61,12 @@ fn what_commands_print_is_as_the_schema_says() {
     see(objects(&stage, "report a.rmk --json"));
     see(objects(&stage, "events a.rmk --json"));
     see(objects(&stage, &format!("events -p {pid} --json")));
-    see(objects(&stage, "stat a.rmk b.rmk --json"));
-    see(objects(
+    see(objects(&stage, "list a.rmk b.rmk --json"));
+    let sessions = see(objects(
         &stage,
-        &format!("stat -p {pid} --interval 10ms --json"),
+        &format!("list -v -p {pid} --interval 10ms --json"),
     ));
+    assert_eq!(sessions[0]["threads"].as_array().map(Vec::len), Some(1));
     see(objects(
         &stage,
         &format!("top -p {pid} --once --interval 100ms --json"),
@@ -98,7 +98,7 @@ fn unusual_files_are_shown_as_the_schema_says() {
     for file in fs::read_dir(&vectors).unwrap().flatten() {
         let path = file.path().display().to_string();
         if path.ends_with(".rmk") {
-            for command in ["cat", "verify", "stat", "report", "events"] {
+            for command in ["cat", "verify", "list", "report", "events"] {
                 let found = stage.run(&[command, &path, "--json"]);
                 lines += checked(&found.stdout_text()).len();
             }

@@ -68,9 +68,11 @@ fn full_rings(stage: &Stage) -> (Running, String) {
     let traced = stage.start("mode=overwrite,ring=64K,page=4K", &arguments);
     let pid = traced.id().to_string();
     wait_until(LIMIT, "all events", || {
-        let text = stage.run(&["stat", "-p", &pid, "--json"]).stdout_text();
-        let rings = text.lines().map(json).filter(|ring| ring["kind"] == "ring");
-        let full = rings.filter(|ring| {
+        let text = stage
+            .run(&["list", "-v", "-p", &pid, "--json"])
+            .stdout_text();
+        let session = json(&text);
+        let full = session["threads"].as_array()?.iter().filter(|ring| {
             ring["pages_filled"] == ring["pages"] && ring["events_per_s"].as_f64() == Some(0.0)
         });
         (full.count() == 2).then_some(())
@@ -106,7 +108,7 @@ fn a_snapshot_tells_what_was_overwritten() {
     }
 }
 
-/// In its status, which `stat` shows, in its last object and line.
+/// In its status, which `list` shows, in its last object and line.
 #[test]
 fn a_stream_tells_what_was_overwritten() {
     let stage = Stage::new("overwritten-stream");
@@ -126,15 +128,16 @@ fn a_stream_tells_what_was_overwritten() {
         "status",
     ];
     let streamer = Running::start(&mut stage.ringmark(&stream)).unwrap();
-    let stat = wait_until(LIMIT, "the status of the stream", || {
-        let text = stage.run(&["stat", "-p", &pid, "--json"]).stdout_text();
-        let mut rings = text.lines().map(json);
-        let ring = rings.find(|ring| ring["stream"]["overwritten"].as_u64() > Some(0));
-        let drained = ring.filter(|ring| ring["stream"]["in_flight"] == 0)?;
-        drained["stream"]["overwritten"].as_u64()
+    let listed = wait_until(LIMIT, "the status of the stream", || {
+        let stream =
+            json(&stage.run(&["list", "-p", &pid, "--json"]).stdout_text())["stream"].take();
+        let is_drained = stream["in_flight"] == 0;
+        stream["overwritten"]
+            .as_u64()
+            .filter(|events| is_drained && *events > 0)
     });
     let text = stage
-        .run(&["stat", "-p", &pid])
+        .run(&["list", "-v", "-p", &pid])
         .stdout_text()
         .replace(',', "");
     streamer.signal(Signal::TERM).unwrap();
@@ -146,7 +149,7 @@ fn a_stream_tells_what_was_overwritten() {
     let overwritten = totals["overwritten"].as_u64().unwrap();
     assert!(overwritten > 1000, "{totals}");
     assert_eq!(status["overwritten"], overwritten, "{totals}");
-    assert_eq!(stat, overwritten, "{totals}");
+    assert_eq!(listed, overwritten, "{totals}");
     for text in [text, found.replace(',', "")] {
         assert!(text.contains(&told(overwritten)), "{overwritten}: {text}");
     }

@@ -120,7 +120,7 @@ fn the_users_settings_are_kept() {
         .env("RINGMARK", "mode=overwrite,keep=always,clock=monotonic")
         .env("RINGMARK_TAGS", "team=blue");
     let _ = run(&mut command, LIMIT).unwrap().expect_code(0);
-    let facts = stage.run(&["stat"]).stdout_text();
+    let facts = stage.run(&["list", "-v", "ringmark.rmk"]).stdout_text();
     assert!(
         facts.contains("mode         overwrite\n") && facts.contains("clock        monotonic\n"),
         "{facts}"

@@ -20,7 +20,7 @@ fn processes_that_are_not_there_or_not_traced() {
         &["record"][..],
         &["cat"],
         &["snapshot"],
-        &["stat"],
+        &["list"],
         &["events"],
         &["events", "--enable", "x"],
         &["events", "--disable", "x"],

@@ -4,23 +4,20 @@ use ringmark::__private::reference::{VARIABLES, Variable};
 
 /// Commands that look at sessions or start programs.
 const LIVE: &[&str] = &[
-    "run", "list", "record", "snapshot", "stream", "events", "trace", "cat", "stat", "top",
-    "graph", "report", "clean", "demo", "doctor",
+    "run", "list", "record", "snapshot", "stream", "events", "trace", "cat", "top", "graph",
+    "report", "clean", "demo", "doctor",
 ];
 /// All commands.
 const ALL: &[&str] = &[];
 /// Commands that start programs.
 const START: &[&str] = &["run", "record"];
 /// Commands that say how processes ended.
-const ENDS: &[&str] = &[
-    "run", "list", "record", "snapshot", "stream", "cat", "stat", "top",
-];
+const ENDS: &[&str] = &["run", "list", "record", "snapshot", "stream", "cat", "top"];
 /// Commands whose output may be long.
 const LONG: &[&str] = &[
     "cat",
     "graph",
     "report",
-    "stat",
     "events",
     "functions",
     "list",

@@ -1,6 +1,6 @@
 //! The status of a session's stream, written once a second to a file next to its ring file.
 //!
-//! `ringmark list` and `stat` read it: they have no other way to the streamer.
+//! `ringmark list` reads it: it has no other way to the streamer.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -113,7 +113,7 @@ fn a_setting_that_cannot_be_understood_is_the_known_reason() {
             .any(|name| name.to_string_lossy().starts_with(&own))
             .then_some(())
     });
-    for verb in ["cat", "snapshot", "record", "stat"] {
+    for verb in ["cat", "snapshot", "record", "list"] {
         let words = format!("{verb} -p {}", off.id());
         let said =
             ["tracing is off in it: mode: found \"overwite\", expected discard or overwrite"];

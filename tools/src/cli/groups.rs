@@ -17,7 +17,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "graph",
             "report",
             "list",
-            "stat",
             "top",
             "events",
             "functions",

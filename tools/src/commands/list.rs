@@ -1,25 +1,24 @@
-//! `list`: sessions, living and dead, and why a process is not traced.
+//! `list`: sessions, living and dead, what they do, and why a process is not traced.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ringmark_console::extension::place_parser;
 use ringmark_console::json::{Head, JsonOption, Line};
-use ringmark_console::units::{count, size};
+use ringmark_console::units::{count, parse_duration, size};
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
-use ringmark_format::session::ProcessId;
-use ringmark_reader::{
-    Access, DirectoryRemovals, ReaderError, Session, SessionInfo, clean, find, notes,
-};
+use ringmark_reader::{DirectoryRemovals, ReaderError, SessionInfo, clean, find, notes};
 use serde_json::json;
 
+use crate::commands::listed;
+use crate::commands::listed::{Listed, Look, by_process};
 use crate::input::notices::SCHEMA_INCOMPLETE;
-use crate::input::{rings, trace_files};
+use crate::input::trace_files;
 use crate::options::rows::LinesOption;
 use crate::options::sessions::SessionOptions;
 use crate::output::last_words::Show;
@@ -33,15 +32,24 @@ PID is the number of the process here. If it has another number in its own pid
 namespace, that follows in parentheses; '?' is a number that is not known.
 Below the table is what was removed, to make room, before it was read.
 
-With FILE, the sessions that are in trace files or in a store.
+-v adds for each session how full its rings are, how many events come, how far
+back they reach, what was lost, and where they are streamed to; how it ended;
+what its threads did last and have open.
+
+With FILE, the sessions that are in trace files or in a store. -v adds where
+they come from and what their threads did last.
 
 Examples:
   ringmark list
+  ringmark list -v -p 812 --interval 5s
   ringmark list /var/lib/ringmark --host 'web-*'")]
 pub(crate) struct Args {
     /// List the sessions in these trace files and stores instead; '-' is standard input
     #[arg(value_name = "FILE", value_parser = place_parser())]
     files: Vec<PathBuf>,
+    /// Only the sessions of this process
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
     #[command(flatten)]
     chosen: SessionOptions,
     #[command(flatten)]
@@ -50,9 +58,12 @@ pub(crate) struct Args {
     lines: LinesOption,
     #[command(flatten)]
     wide: WideOption,
-    /// Say below the table how each session ended, and what its threads did last and have open
+    /// Say more of each session below the table
     #[arg(short, long)]
     verbose: bool,
+    /// With -v: how long events are counted for their rates
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
 }
 
 impl Args {
@@ -61,47 +72,72 @@ impl Args {
             return self.of_files();
         }
         self.chosen.require_none()?;
-        let (sessions, errors) = sessions(self.verbose && !self.json.is_on());
-        let notes = notes::off_notes();
-        let removals = clean::removals();
-        let columns = self.wide.columns().filter(|_| !self.json.is_on());
-        let mut out = match self.json.is_on() {
-            true => Sink::direct(),
-            false => Sink::paged().within(columns),
-        };
+        let (mut sessions, errors) = listed::sessions(self.pid)?;
+        if self.verbose {
+            let look = Look {
+                interval: self.interval,
+                is_of_one: self.pid.is_some(),
+            };
+            listed::add_details(&mut sessions, look)?;
+        }
+        let others = self.others();
+        let mut out = self.sink();
         if self.json.is_on() {
             let objects = sessions.iter().map(as_json);
-            let objects = objects.chain(notes.iter().map(off_as_json));
-            for object in objects.chain(removals.iter().map(removals_as_json)) {
+            let objects = objects.chain(others.notes.iter().map(off_as_json));
+            for object in objects.chain(others.removals.iter().map(removals_as_json)) {
                 writeln!(out, "{}", Line(object))?;
             }
         } else {
-            write_table(&mut out, &sessions, &notes, (columns, &self))?;
-            removals
-                .iter()
-                .try_for_each(|directory| writeln!(out, "{}", printable(&directory.to_string())))?;
+            let shown = (self.columns(), self.lines);
+            write_table(&mut out, &sessions, &others.notes, shown)?;
+            for listed in &sessions {
+                for text in notices(&listed.info) {
+                    writeln!(out, "{}: {}", listed.pids(), printable(&text))?;
+                }
+                listed.write_details(&mut out, self.columns())?;
+            }
+            for directory in &others.removals {
+                writeln!(out, "{}", printable(&directory.to_string()))?;
+            }
         }
         out.finish()?;
-        let refused = find::refused();
-        for error in errors.iter().chain(&refused) {
+        for error in errors.iter().chain(&others.refused) {
             note(&printable(&error.to_string()));
         }
-        if sessions.is_empty() && !refused.is_empty() {
+        if sessions.is_empty() && !others.refused.is_empty() {
             return Ok(Exit::NO_TARGET);
         }
         Ok(Exit::FINE)
     }
-}
 
-impl Args {
+    fn columns(&self) -> Option<usize> {
+        self.wide.columns().filter(|_| !self.json.is_on())
+    }
+
+    fn sink(&self) -> Sink {
+        match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged().within(self.columns()),
+        }
+    }
+
+    /// What is there beside sessions; nothing where one process is asked for.
+    fn others(&self) -> Others {
+        match self.pid {
+            Some(_) => Others::default(),
+            None => Others {
+                notes: notes::off_notes(),
+                removals: clean::removals(),
+                refused: find::refused(),
+            },
+        }
+    }
+
     /// Lists the sessions in trace files.
     fn of_files(&self) -> anyhow::Result<Exit> {
-        let dump = trace_files::read_sessions(&self.files, &self.chosen.choice(None))?;
-        let columns = self.wide.columns().filter(|_| !self.json.is_on());
-        let mut out = match self.json.is_on() {
-            true => Sink::direct(),
-            false => Sink::paged().within(columns),
-        };
+        let dump = trace_files::read_sessions(&self.files, &self.chosen.choice(self.pid))?;
+        let mut out = self.sink();
         if self.json.is_on() {
             for session in &dump.sessions[..self.lines.of(dump.sessions.len())] {
                 let object = session_table::as_json(session);
@@ -110,58 +146,36 @@ impl Args {
         } else {
             let mut table = session_table::table(&dump);
             self.lines.cut(&mut table);
-            table.fit(columns);
+            table.fit(self.columns());
             table.write(&mut out, Style::detect())?;
+            for session in dump.sessions.iter().filter(|_| self.verbose) {
+                writeln!(out)?;
+                session_table::write_facts(&mut out, session)?;
+            }
+            if self.verbose {
+                out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
+            }
         }
         out.finish()?;
         Ok(Exit::lost_if(!dump.damage.is_empty()))
     }
 }
 
-/// A session, and the number of its process here.
-struct Listed {
-    info: SessionInfo,
-    /// Its process; `None`: not to be told from a later one of the same pid.
-    process: Option<ProcessId>,
-    pid_here: Option<u32>,
-    /// What its threads did last and have open, if that is wanted and there is any.
-    last_words: String,
-}
-
-/// All sessions that can be opened, those that are alive first, and the errors of the others.
-/// `verbose`: with their last words.
-fn sessions(verbose: bool) -> (Vec<Listed>, Vec<ReaderError>) {
-    let (mut sessions, mut errors) = (Vec::new(), Vec::new());
-    for found in find::all() {
-        match Session::open_found(&found, Access::Observe) {
-            Ok(session) => sessions.push(Listed {
-                pid_here: session.pid_here(),
-                info: SessionInfo::of(&session),
-                process: session.header().process(),
-                last_words: last_words_of(session, verbose),
-            }),
-            Err(error) if error.is_starting() => {}
-            Err(error) => errors.push(error),
-        }
-    }
-    sessions.sort_by_key(|listed| (!listed.info.alive, listed.info.started_real_ns));
-    (sessions, errors)
-}
-
-/// What the threads of a session did last and have open. A session that cannot be read has its line
-/// in the table all the same.
-fn last_words_of(session: Session, is_wanted: bool) -> String {
-    let dump = is_wanted
-        .then(|| rings::of_sessions([session]).ok())
-        .flatten();
-    dump.map_or_else(String::new, |dump| last_words::text(&dump, Show::Short))
+/// What is listed beside sessions.
+#[derive(Debug, Default)]
+struct Others {
+    /// Processes that are not traced.
+    notes: Vec<notes::OffNote>,
+    removals: Vec<DirectoryRemovals>,
+    /// Directories that are not read.
+    refused: Vec<ReaderError>,
 }
 
 fn write_table(
     out: &mut Sink,
     sessions: &[Listed],
     notes: &[notes::OffNote],
-    (columns, options): (Option<usize>, &Args),
+    (columns, lines): (Option<usize>, LinesOption),
 ) -> anyhow::Result<()> {
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
@@ -197,45 +211,26 @@ fn write_table(
             reason,
         ]);
     }
-    options.lines.cut(&mut table);
+    lines.cut(&mut table);
     table.fit(columns);
     table.write(out, style)?;
     for line in groups(sessions) {
         writeln!(out, "{line}")?;
-    }
-    for listed in sessions {
-        if let Some(ending) = listed.info.ending.filter(|_| options.verbose) {
-            writeln!(out, "{}: {ending}", pids(listed))?;
-        }
-        for text in notices(&listed.info) {
-            writeln!(out, "{}: {}", pids(listed), printable(&text))?;
-        }
-        if !listed.last_words.is_empty() {
-            write!(out, "{}: {}", pids(listed), listed.last_words)?;
-        }
     }
     Ok(())
 }
 
 /// A line for each process that has several sessions: how many, and what they take together.
 fn groups(sessions: &[Listed]) -> Vec<String> {
-    let mut places = HashMap::new();
-    let mut groups: Vec<(&Listed, u64, u64)> = Vec::new();
-    for listed in sessions {
-        let Some(process) = listed.process else {
-            continue;
-        };
-        let place = *places.entry(process).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((listed, 0, 0));
-        }
-        let (_, number, bytes) = &mut groups[place];
-        *number += 1;
-        *bytes = bytes.saturating_add(listed.info.allocated_bytes);
-    }
-    let several = groups.iter().filter(|(_, number, _)| *number > 1);
-    let line = |(listed, number, bytes): &(&Listed, u64, u64)| {
-        format!("{}: {number} sessions, {}", pids(listed), size(*bytes))
+    let groups = by_process(sessions).into_iter();
+    let several = groups.filter(|places| places.len() > 1);
+    let line = |places: Vec<usize>| {
+        let bytes = places
+            .iter()
+            .map(|place| sessions[*place].info.allocated_bytes);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let pids = sessions[places[0]].pids();
+        format!("{pids}: {} sessions, {}", places.len(), size(bytes))
     };
     several.map(line).collect()
 }
@@ -252,7 +247,7 @@ fn whose() -> &'static str {
 fn row(listed: &Listed) -> Vec<String> {
     let info = &listed.info;
     vec![
-        pids(listed),
+        listed.pids(),
         state(info).to_owned(),
         info.mode.name().to_owned(),
         info.rings.len().to_string(),
@@ -261,15 +256,6 @@ fn row(listed: &Listed) -> Vec<String> {
         count(info.lost_total()),
         printable(&info.name),
     ]
-}
-
-/// The number of the process here, and the one in its own pid namespace if that differs.
-fn pids(Listed { info, pid_here, .. }: &Listed) -> String {
-    match *pid_here {
-        Some(here) if here == info.pid => here.to_string(),
-        Some(here) => format!("{here} ({})", info.pid),
-        None => format!("? ({})", info.pid),
-    }
 }
 
 fn state(info: &SessionInfo) -> &'static str {
@@ -346,7 +332,8 @@ fn removals_as_json(directory: &DirectoryRemovals) -> serde_json::Value {
     json::object("removals", &Head::default(), fields)
 }
 
-fn as_json(Listed { info, pid_here, .. }: &Listed) -> serde_json::Value {
+fn as_json(listed: &Listed) -> serde_json::Value {
+    let info = &listed.info;
     let names = Cause::ALL.iter().map(|cause| cause.name());
     let fields = json!({
         "path": info.path.display().to_string(),
@@ -365,6 +352,8 @@ fn as_json(Listed { info, pid_here, .. }: &Listed) -> serde_json::Value {
         "schema_incomplete": info.schema_incomplete,
         "notices": attributes(info, tag::NOTICE).collect::<Vec<_>>(),
         "tags": attributes(info, tag::TAG).collect::<Vec<_>>(),
+        "stream": listed.stream.as_ref().map(listed::stream_as_json),
+        "threads": listed.threads_as_json(),
     });
-    json::object("session", &Head::of_info(info, *pid_here), fields)
+    json::object("session", &Head::of_info(info, listed.pid_here), fields)
 }

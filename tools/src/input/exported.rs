@@ -161,6 +161,6 @@ pub(crate) fn tell_nothing(dump: &Dump, shown: &Counts) {
              kind 'graph' records calls",
         );
     } else if shown.is_empty() && !dump.sessions.is_empty() {
-        note("the trace has no events; 'ringmark stat' says what was recorded and what was lost");
+        note("the trace has no events; 'ringmark verify' says what was lost");
     }
 }

@@ -105,7 +105,7 @@ impl ReadAgain {
         match self {
             Self::Read(dump) => note_lines(&last_words::text(dump, Show::Short)),
             Self::Large => note(&format!(
-                "'ringmark stat {}' shows what its threads did last",
+                "'ringmark list -v {}' shows what its threads did last",
                 printable(&path.display().to_string())
             )),
             Self::Not => {}

@@ -1,4 +1,4 @@
-//! The table of event types that `report`, `stat` and `run` print: how often, and how large.
+//! The table of event types that `report` and `run` print: how often, and how large.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The table of hosts that `report`, `stat` and `verify` print where there are several.
+//! The table of hosts that `report` and `verify` print where there are several.
 
 use ringmark_decoder::{Dump, HostFigures, Stamper};
 use serde_json::json;

@@ -1,15 +1,17 @@
-//! Sessions of trace files: as rows of `list` and as JSON.
+//! Sessions of trace files: as rows of `list`, as facts and as JSON.
 
-use ringmark_decoder::{Dump, Session};
+use std::io;
+use std::io::Write;
+
+use ringmark_console::json::Head;
+use ringmark_console::units::{count, duration};
+use ringmark_console::{Table, host_name, json, printable};
+use ringmark_decoder::{Dump, Session, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use serde_json::json;
 
 use super::host_table::moment;
-use ringmark_console::host_name;
-use ringmark_console::json::{self, Head};
-use ringmark_console::units::count;
-use ringmark_console::{Table, printable};
 
 /// The sessions as a table, by host and by their start.
 pub(crate) fn table(dump: &Dump) -> Table {
@@ -44,7 +46,7 @@ pub(crate) fn table(dump: &Dump) -> Table {
 }
 
 /// An attribute of a session as text.
-pub(crate) fn text(session: &Session, tag: u16) -> Option<String> {
+fn text(session: &Session, tag: u16) -> Option<String> {
     let value = session.attribute(tag)?;
     let joined: Vec<u8> = value
         .iter()
@@ -54,7 +56,7 @@ pub(crate) fn text(session: &Session, tag: u16) -> Option<String> {
 }
 
 /// ns from the session's start to its last counters.
-pub(crate) fn duration_ns(session: &Session) -> Option<u64> {
+fn duration_ns(session: &Session) -> Option<u64> {
     let header = session.header?;
     let end = session.counters.as_ref()?.header.sample_mono_ns;
     (end > 0).then(|| end.saturating_sub(header.mono_zero_ns))
@@ -90,4 +92,56 @@ pub(crate) fn as_json(session: &Session) -> serde_json::Value {
         "events": pages.map(|page| page.summary.events).sum::<u64>(),
     });
     json::object("recorded_session", &Head::of(session), fields)
+}
+
+/// Facts about a session, as name and text.
+fn facts(session: &Session) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("session", session.uuid.to_string())];
+    let mut add = |name, text: Option<String>| facts.extend(text.map(|text| (name, text)));
+    for (name, tag) in [
+        ("process", tag::PROCESS_NAME),
+        ("service", tag::SERVICE_NAME),
+        ("version", tag::SERVICE_VERSION),
+        ("kernel", tag::KERNEL),
+        ("container", tag::CONTAINER_ID),
+        ("executable", tag::EXECUTABLE),
+        ("command line", tag::COMMAND_LINE),
+        ("notice", tag::NOTICE),
+    ] {
+        add(name, text(session, tag));
+    }
+    let host = (!session.host().is_empty()).then(|| host_name(session.host()));
+    add("host", host);
+    if let Some(header) = session.header {
+        add("pid", Some(header.pid.to_string()));
+        add(
+            "mode",
+            Mode::from_u32(header.mode).map(|m| m.name().to_owned()),
+        );
+        add(
+            "clock",
+            Clock::from_u32(header.clock).map(|c| c.name().to_owned()),
+        );
+        let incomplete = session.schema_incomplete();
+        add("schema", incomplete.then(|| "incomplete".to_owned()));
+        let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
+        add("start", Some(stamp(header.real_zero_ns)));
+        // Its process may have begun its first session earlier: the clock counts from there.
+        let clock = &session.clock;
+        let at = |mono_ns: u64| stamp(clock.wall_ns(mono_ns.saturating_sub(clock.mono_zero_ns)));
+        add("shown from", session.window.map(at));
+        let end = duration_ns(session);
+        add("end", end.map(|ns| at(header.mono_zero_ns + ns)));
+        add("duration", end.map(duration));
+    }
+    facts
+}
+
+/// Writes the facts about a session, a line each.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn write_facts(out: &mut impl Write, session: &Session) -> io::Result<()> {
+    let mut lines = facts(session).into_iter();
+    lines.try_for_each(|(name, text)| writeln!(out, "{name:<12} {text}"))
 }

@@ -1,4 +1,4 @@
-//! The table of spans that `report`, `run` and `stat` print: native spans, spans of `tracing` and calls
+//! The table of spans that `report` and `run` print: native spans, spans of `tracing` and calls
 //! of functions, each name once.
 
 use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes};

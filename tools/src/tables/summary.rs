@@ -1,4 +1,4 @@
-//! The tables that `report`, `run`, `record` and `stat` print of a trace, and the short summary after a
+//! The tables that `report`, `run` and `record` print of a trace, and the short summary after a
 //! recording, on standard error.
 
 use std::io::{self, Write};

@@ -1,0 +1,257 @@
+//! The sessions of `list`, and what `-v` adds: their rings, where they are streamed to, which policy they keep, what their
+//! threads did last and have open.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_decoder::{Dump, Stamper};
+use ringmark_format::session::ProcessId;
+use ringmark_reader::find::FoundSession;
+use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find};
+use ringmark_reader::{StreamStatus, kept_policy};
+use serde_json::json;
+
+use crate::input::{held_off, rings};
+use crate::output::last_words::{self, Show};
+use crate::tables::ring_table::{self, RingCounts, RingRow};
+use ringmark_console::policy;
+use ringmark_console::units::{count, counted, duration, over_budget, overwritten, size};
+use ringmark_console::{Sink, Style, json, printable};
+
+/// A session, and the number of its process here.
+#[derive(Debug)]
+pub(super) struct Listed {
+    found: FoundSession,
+    pub(super) info: SessionInfo,
+    /// Its process; `None`: not to be told from a later one of the same pid.
+    process: Option<ProcessId>,
+    pub(super) pid_here: Option<u32>,
+    pub(super) stream: Option<StreamStatus>,
+    /// If they are wanted and can be read.
+    details: Option<Details>,
+}
+
+/// All sessions that can be opened, those that are alive first, and the errors of the others.
+///
+/// # Errors
+/// The one process that is asked for has none, or one cannot be opened.
+pub(super) fn sessions(pid: Option<u32>) -> anyhow::Result<(Vec<Listed>, Vec<ReaderError>)> {
+    let (mut sessions, mut errors) = (Vec::new(), Vec::new());
+    let all = match pid {
+        Some(pid) => find::by_pid(pid)?,
+        None => find::all(),
+    };
+    for found in all {
+        match Session::open_found(&found, Access::Observe) {
+            Ok(session) => sessions.push(Listed {
+                found,
+                pid_here: session.pid_here(),
+                info: SessionInfo::of(&session),
+                process: session.header().process(),
+                stream: StreamStatus::of(&session),
+                details: None,
+            }),
+            Err(error) if pid.is_some() => return Err(error.into()),
+            Err(error) if error.is_starting() => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    sessions.sort_by_key(|listed| (!listed.info.alive, listed.info.started_real_ns));
+    Ok((sessions, errors))
+}
+
+/// The places of the sessions of each process.
+pub(super) fn by_process(sessions: &[Listed]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places = HashMap::new();
+    for (number, listed) in sessions.iter().enumerate() {
+        let group = match listed.process {
+            Some(process) => *places.entry(process).or_insert(groups.len()),
+            None => groups.len(),
+        };
+        match groups.get_mut(group) {
+            Some(group) => group.push(number),
+            None => groups.push(vec![number]),
+        }
+    }
+    groups
+}
+
+impl Listed {
+    /// The number of the process here, and the one in its own pid namespace if that differs.
+    pub(super) fn pids(&self) -> String {
+        let pid = self.info.pid;
+        match self.pid_here {
+            Some(here) if here == pid => here.to_string(),
+            Some(here) => format!("{here} ({pid})"),
+            None => format!("? ({pid})"),
+        }
+    }
+
+    /// The rings of its threads as JSON; null: they are not wanted, or cannot be read.
+    pub(super) fn threads_as_json(&self) -> serde_json::Value {
+        let rings = self.details.as_ref().map(|details| details.rings.iter());
+        rings.map_or_else(Default::default, |rings| {
+            rings.map(RingRow::as_json).collect()
+        })
+    }
+
+    /// Writes what `-v` adds, if that is wanted.
+    pub(super) fn write_details(
+        &self,
+        out: &mut Sink,
+        columns: Option<usize>,
+    ) -> anyhow::Result<()> {
+        let Some(details) = &self.details else {
+            return Ok(());
+        };
+        let (pids, info) = (self.pids(), &self.info);
+        let started = Stamper::default().stamp(info.started_real_ns).to_vec();
+        writeln!(
+            out,
+            "{pids}: {}, {} mode, clock {}, since {}",
+            printable(&info.name),
+            info.mode.name(),
+            info.clock.name(),
+            String::from_utf8_lossy(&started)
+        )?;
+        if !details.rings.is_empty() {
+            let mut table = ring_table::table(&details.rings);
+            table.fit(columns);
+            table.write(out, Style::detect())?;
+        }
+        let ending = self.info.ending.map(|ending| ending.to_string());
+        let stream = self.stream.iter().flat_map(stream_lines);
+        for line in stream.chain(details.kept.clone()).chain(ending) {
+            writeln!(out, "{pids}: {line}")?;
+        }
+        if !details.last_words.is_empty() {
+            write!(out, "{pids}: {}", details.last_words)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a session does now.
+#[derive(Debug)]
+struct Details {
+    rings: Vec<RingRow>,
+    /// The line about a policy that it keeps without a streamer.
+    kept: Option<String>,
+    /// What the threads of its process did last and have open; of the last session of a process only.
+    last_words: String,
+}
+
+/// How closely sessions are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// How long events are counted for their rates.
+    pub(super) interval: Duration,
+    /// One process is asked for: all its threads are shown, and an error is one of the command.
+    pub(super) is_of_one: bool,
+}
+
+/// Looks at what sessions do, twice. Those of a process that cannot be read keep their lines in the table.
+///
+/// # Errors
+/// The one process that is asked for cannot be read.
+pub(super) fn add_details(listed: &mut [Listed], look: Look) -> anyhow::Result<()> {
+    let mut before = RingCounts::default();
+    let processes = by_process(listed);
+    for places in &processes {
+        if let Ok(dump) = read(listed, places) {
+            before.add(&dump);
+        }
+    }
+    let start = Instant::now();
+    if listed.iter().any(|session| session.info.alive) {
+        thread::sleep(look.interval);
+    }
+    for places in &processes {
+        let dump = match read(listed, places) {
+            Ok(dump) => dump,
+            Err(error) if look.is_of_one => return Err(error),
+            Err(_) => continue,
+        };
+        let seconds = start.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+        let show = match look.is_of_one {
+            true => Show::Threads,
+            false => Show::Short,
+        };
+        let mut words = last_words::text(&dump, show);
+        for place in places.iter().rev() {
+            let session = &mut listed[*place];
+            session.details = Some(Details {
+                rings: ring_table::rows(&session.info, &dump, &before, seconds),
+                kept: kept(session, &dump),
+                last_words: std::mem::take(&mut words),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The sessions of a process.
+fn read(listed: &[Listed], places: &[usize]) -> anyhow::Result<Dump> {
+    let sessions = places.iter().map(|place| open(&listed[*place].found));
+    rings::of_sessions(sessions.collect::<anyhow::Result<Vec<_>>>()?)
+}
+
+fn open(found: &FoundSession) -> anyhow::Result<Session> {
+    Ok(Session::open_found(found, Access::Observe)?)
+}
+
+/// The policy that a session keeps without a streamer: all types are off that it has off.
+fn kept(listed: &Listed, dump: &Dump) -> Option<String> {
+    if listed.stream.is_some() {
+        return None;
+    }
+    let policy = kept_policy()?;
+    let session = open(&listed.found).ok()?;
+    let (all, off) = held_off::of_session(&policy, &session, dump, |_| true);
+    (all > 0 && off == all).then(|| {
+        let (serial, until) = (policy.serial, policy::moment(policy.until_s));
+        let types = counted(off as u64, "event type");
+        format!("policy {serial} until {until}: {types} off, without a streamer")
+    })
+}
+
+/// Lines about where a session is streamed to.
+fn stream_lines(stream: &StreamStatus) -> Vec<String> {
+    let state = if stream.connected {
+        "connected"
+    } else {
+        "no collector"
+    };
+    let line = format!(
+        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}{}",
+        printable(&stream.to),
+        size(stream.in_flight),
+        size(stream.spilled),
+        duration(stream.lag_ms.saturating_mul(1_000_000)),
+        count(stream.lost),
+        overwritten(stream.overwritten),
+        over_budget(stream.over_budget)
+    );
+    let policy = policy::state(&stream.policy);
+    [line].into_iter().chain(policy).collect()
+}
+
+/// The same as JSON.
+pub(super) fn stream_as_json(stream: &StreamStatus) -> serde_json::Value {
+    json!({
+        "to": stream.to,
+        "connected": stream.connected,
+        "in_flight": stream.in_flight,
+        "spilled": stream.spilled,
+        "lag_ms": stream.lag_ms,
+        "lost": stream.lost,
+        "overwritten": stream.overwritten,
+        "over_budget": stream.over_budget,
+        "policy_serial": stream.policy.serial,
+        "policy_until_ts_ns": json::ts_ns(stream.policy.until_s.map(policy::ns)),
+        "policy_refused": stream.policy.refused,
+    })
+}
