@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares p99 per function: `ringmark scan p99 --by name` over the segments of a store, `ringmark query` over its tables,
+"""Compares p99 per function: `ringmark report --by name` over the segments of a store, `ringmark query` over its tables,
 and DuckDB's exact quantile over the same tables. They take turns, seven times. The whole command of the first two is
 measured, and the query alone of the last.
 
@@ -46,9 +46,9 @@ def by_name(rows, *places):
     return {row[0]: [int(row[place]) for place in places] for row in rows}
 
 
-class Scan:
+class Report:
     def __init__(self, ringmark, store):
-        self.command = [ringmark, "scan", "p99", "--by", "name", store]
+        self.command = [ringmark, "report", "--by", "name", "--csv", "--sort", "p99", store]
 
     def rows(self):
         text, took = printed(self.command)
@@ -100,7 +100,7 @@ def main():
     ringmark, store = sys.argv[1:]
     files, _ = printed([ringmark, "store", "files", store])
     all_of = {
-        "ringmark scan p99": Scan(ringmark, store),
+        "ringmark report --by": Report(ringmark, store),
         "ringmark query": Query(ringmark, store),
         "DuckDB, exact": DuckDB(files.split()),
     }

@@ -30,7 +30,7 @@ use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
 pub use compact::AddedFile;
 pub use stored::{ReadRows, Source, Stored, TABLES, Wanted};
 
-use options::{Command, Options, Scan, Store};
+use options::{Command, Export, Options, Store};
 
 /// Done.
 const FINE: u8 = 0;
@@ -56,7 +56,7 @@ impl Extension for Fleet {
             }
         };
         let done = match command {
-            Command::Scan(options) | Command::Export(options) => run(&options),
+            Command::Export(options) => run(&options),
             Command::Compact(options) => compact(&options),
             Command::Store(Store::Files(options)) => {
                 let listed = compact::list(&options).map(|()| FINE);
@@ -90,7 +90,7 @@ fn compact(options: &CompactOptions) -> Result<u8, (u8, anyhow::Error)> {
     Ok(if is_clean { FINE } else { LOST })
 }
 
-fn run(options: &Scan) -> Result<u8, (u8, anyhow::Error)> {
+fn run(options: &Export) -> Result<u8, (u8, anyhow::Error)> {
     let usage = |error| (USAGE, error);
     let filter = options.filter().map_err(usage)?;
     let dump = read(options, &filter).map_err(|error| (UNREADABLE, error.into()))?;
@@ -122,7 +122,7 @@ fn run(options: &Scan) -> Result<u8, (u8, anyhow::Error)> {
 }
 
 /// Reads what may be chosen, as `ringmark` reads it.
-fn read(options: &Scan, filter: &Filter) -> Result<Dump, store::Unreadable> {
+fn read(options: &Export, filter: &Filter) -> Result<Dump, store::Unreadable> {
     let open = |path: &std::path::Path| {
         let unreadable =
             |error: io::Error| store::Unreadable(format!("{}: {error}", path.display()));

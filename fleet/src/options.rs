@@ -1,4 +1,4 @@
-//! The command line: that of `ringmark scan` and `ringmark export`, which check it first.
+//! The command line: that of `ringmark export`, which checks it first.
 
 use std::path::PathBuf;
 
@@ -26,9 +26,7 @@ pub(crate) struct Options {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write spans, calls and events of trace files and stores as rows
-    Scan(Scan),
-    /// The same, as 'ringmark export' has it
-    Export(Scan),
+    Export(Export),
     /// Make tables of what collectors have stored as objects
     Compact(CompactOptions),
     /// The part of 'ringmark store' that reads logs of tables
@@ -51,9 +49,9 @@ pub(crate) enum Format {
     Arrow,
 }
 
-/// Which rows, of what, to where. The names and their meaning are those of 'ringmark scan'.
+/// Which rows, of what, to where. The names and their meaning are those of 'ringmark export'.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Scan {
+pub(crate) struct Export {
     /// Trace files and stores, read together [default: ringmark.rmk]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -98,7 +96,7 @@ pub(crate) struct Scan {
     level: Option<String>,
 }
 
-impl Scan {
+impl Export {
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         match self.files.is_empty() {
             true => vec!["ringmark.rmk".into()],

@@ -11,13 +11,13 @@ use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use ringmark_decoder::{Chosen, Dump, Filter, RowsEnd};
 
-use crate::options::{Format, Scan};
+use crate::options::{Export, Format};
 use crate::parquet_properties::properties;
 use crate::table::Table;
 
 /// Writes the rows that are chosen.
 pub(crate) fn write(
-    options: &Scan,
+    options: &Export,
     dump: &Dump,
     chosen: Chosen,
     filter: &Filter,
@@ -44,7 +44,7 @@ pub(crate) fn write(
 }
 
 /// Gives the whole file its name, and what has this name another one, if the user did not choose it.
-fn put_in_place(part: &Path, options: &Scan) -> io::Result<()> {
+fn put_in_place(part: &Path, options: &Export) -> io::Result<()> {
     let path = options.output.as_path();
     if options.set_aside && path.symlink_metadata().is_ok() {
         let old = with_ending(path, ".old");

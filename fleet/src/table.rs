@@ -1,4 +1,4 @@
-//! Rows gathered in columns, with the names, the order and the meaning that `ringmark scan` gives
+//! Rows gathered in columns, with the names, the order and the meaning that `ringmark export --format csv` gives
 //! them. Integers are signed, as all engines read them.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Promise: the tables of a store have each row of a scan once, whatever is killed in between, in whatever
+//! Promise: the tables of a store have each row of an export once, whatever is killed in between, in whatever
 //! order pages come, and whatever other runs there are at the same time.
 
 #[path = "../../decoder/tests/common/mod.rs"]

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use azurite::Azurite;
 use fault_proxy::FaultProxy;
-use found::Expected;
+use found::{Expected, ROWS};
 use moto::Moto;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use scene::{Numbers, Running, Scene};
@@ -74,7 +74,7 @@ fn a_store_in_azure_is_written_and_read() {
     assert!(listed["written"].as_u64() >= Some(emitted), "{listed}");
     // Its tables are there, too.
     let compacted = || String::from_utf8_lossy(&scene.told(&["compact"]).stderr).into_owned();
-    let rows = scene.printed(&["scan"]).lines().count() - 1;
+    let rows = scene.printed(&ROWS).lines().count() - 1;
     let first = compacted();
     assert!(
         first.contains(&format!("tests: {rows} rows of")),
@@ -115,12 +115,12 @@ fn a_reader_gets_what_is_chosen_and_little_else() {
     // Two lists, the schema, and of each segment its footer and all of it.
     assert!(requests <= 3 + 2 * segments, "{requests} of {segments}");
     scene.endpoint = moto.address();
-    let rows = scene.printed(&["scan"]).lines().count() as i64 - 1;
-    let _ = scene.printed(&["scan", "--format", "parquet"]);
+    let rows = scene.printed(&ROWS).lines().count() as i64 - 1;
+    let _ = scene.printed(&["export", "--format", "parquet"]);
     let file = File::open(scene.path("tests.parquet")).unwrap();
     let columns = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     assert_eq!(columns.metadata().file_metadata().num_rows(), rows);
-    let (few, less) = read_by(&mut scene, &moto, &["scan", "--host", "none"]);
+    let (few, less) = read_by(&mut scene, &moto, &["export", "--format", "csv", "-o", "-", "--host", "none"]);
     println!("another host: {few} requests, {less} bytes");
     assert!(few <= 2 + segments && less < bytes, "{few}: {less}");
 }

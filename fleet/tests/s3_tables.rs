@@ -1,4 +1,4 @@
-//! Promise: tables in a bucket have each row of a scan once, whatever the way to the bucket does, whichever run is killed
+//! Promise: tables in a bucket have each row of an export once, whatever the way to the bucket does, whichever run is killed
 //! before or after a commit, and whatever other runs there are at the same time.
 
 #[path = "../../decoder/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Promise: the file holds the rows of `ringmark scan`, in columns of the same names, whose types
+//! Promise: the file holds the rows of `ringmark export --format csv`, in columns of the same names, whose types
 //! DuckDB reads: counts and sums are equal, and so is each row.
 
 #[path = "../../decoder/tests/common/mod.rs"]
@@ -106,9 +106,9 @@ fn column(batches: &[RecordBatch], name: &str) -> Vec<Option<i64>> {
 fn parquet_and_arrow_hold_the_rows() {
     let place = Place::new("rows");
     fs::write(place.path("a.rmk"), trace(19, 40_000)).expect("a trace file");
-    let (code, said) = place.run("scan a.rmk --format parquet -o a.parquet");
+    let (code, said) = place.run("export a.rmk --format parquet -o a.parquet");
     assert!(code <= 1 && said.contains("rows"), "{code}: {said}");
-    let (code, _) = place.run("scan a.rmk --format arrow -o a.arrow --name tick");
+    let (code, _) = place.run("export a.rmk --format arrow -o a.arrow --name tick");
     assert!(code <= 1);
     let (mut starts, mut durations, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     let dump = dump(&place.path("a.rmk"));
@@ -145,27 +145,27 @@ fn what_was_there_is_replaced_or_set_aside_and_a_device_stays_one() {
     fs::write(place.path("a.rmk"), trace(5, 100)).expect("a trace file");
     let (out, old) = (place.path("a.parquet"), place.path("a.parquet.old"));
     fs::write(&out, "mine").expect("a file");
-    let (code, said) = place.run("scan a.rmk --format parquet --from yesterday");
+    let (code, said) = place.run("export a.rmk --format parquet --from yesterday");
     assert_eq!(code, 2, "{said}");
     assert_eq!(fs::read(&out).expect("it"), b"mine");
-    let (code, said) = place.run("scan --format parquet -- a.rmk");
+    let (code, said) = place.run("export --format parquet -- a.rmk");
     assert!(
         code <= 1 && said.contains("a.parquet: was there, and is a.parquet.old now"),
         "{said}"
     );
     assert_eq!(fs::read(&old).expect("it"), b"mine");
-    let (code, _) = place.run("scan a.rmk --format parquet -o a.parquet");
+    let (code, _) = place.run("export a.rmk --format parquet -o a.parquet");
     assert!(code <= 1 && !batches(&out).is_empty());
     assert_eq!(fs::read(&old).expect("it"), b"mine");
     fs::copy(place.path("a.rmk"), place.path("b.rmk")).expect("a trace file");
-    let (code, said) = place.run("scan a.rmk b.rmk --format arrow");
+    let (code, said) = place.run("export a.rmk b.rmk --format arrow");
     assert!(code <= 1 && place.path("ringmark.arrow").exists(), "{said}");
     let (code, said) = place.run("export b.rmk --format parquet");
     assert!(
         code <= 1 && !batches(&place.path("b.parquet")).is_empty(),
         "{said}"
     );
-    let (code, said) = place.run("scan a.rmk --format parquet -o /dev/null");
+    let (code, said) = place.run("export a.rmk --format parquet -o /dev/null");
     assert!(code <= 1, "{said}");
     let about = fs::metadata("/dev/null").expect("it");
     assert!(about.file_type().is_char_device());
@@ -176,10 +176,10 @@ fn what_was_there_is_replaced_or_set_aside_and_a_device_stays_one() {
 fn what_cannot_be_read_or_written_is_said() {
     let place = Place::new("errors");
     for (words, code, text) in [
-        ("scan none.rmk -o out", 3, "none.rmk"),
-        ("scan a.rmk -o out --from yesterday", 2, "expected"),
-        ("scan a.rmk -o out --where took>", 2, "--where"),
-        ("scan a.rmk -o .", 1, "expected the name of a file"),
+        ("export none.rmk -o out", 3, "none.rmk"),
+        ("export a.rmk -o out --from yesterday", 2, "expected"),
+        ("export a.rmk -o out --where took>", 2, "--where"),
+        ("export a.rmk -o .", 1, "expected the name of a file"),
     ] {
         let words = &format!("{words} --format parquet");
         fs::write(place.path("a.rmk"), trace(3, 100)).expect("a trace file");
@@ -214,7 +214,7 @@ fn duckdb_finds_the_same() {
     }
     let place = Place::new("duckdb");
     fs::write(place.path("a.rmk"), trace(7, 20_000)).expect("a trace file");
-    let (code, said) = place.run("scan a.rmk --format parquet -o a.parquet");
+    let (code, said) = place.run("export a.rmk --format parquet -o a.parquet");
     assert!(code <= 1, "{said}");
     let dump = dump(&place.path("a.rmk"));
     let mut writer = CsvWriter::new(dump.arg_columns(&Filter::new()));

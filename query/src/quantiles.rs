@@ -1,4 +1,4 @@
-//! Quantiles of durations by the histogram that `ringmark scan p99` has: parts merge, so each thread and each file counts for
+//! Quantiles of durations by the histogram that `ringmark report --by` has: parts merge, so each thread and each file counts for
 //! itself.
 
 use std::hash::{Hash, Hasher};

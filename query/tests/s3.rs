@@ -1,4 +1,4 @@
-//! Promise: a query of a bucket has each row of a scan once, however much of it is in tables.
+//! Promise: a query of a bucket has each row of an export once, however much of it is in tables.
 
 mod asked;
 #[path = "../../decoder/tests/common/mod.rs"]

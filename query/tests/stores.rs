@@ -1,4 +1,4 @@
-//! Promise: a query has each row of a scan once, however much of a store is in tables, and what WHERE leaves unread changes no
+//! Promise: a query has each row of an export once, however much of a store is in tables, and what WHERE leaves unread changes no
 //! answer.
 
 mod asked;
@@ -24,7 +24,7 @@ fn all(store: &Store) -> Vec<String> {
 /// The cells of a row, by column.
 type Cells<'r> = BTreeMap<&'static str, &'r str>;
 
-/// Those of a row of a scan.
+/// Those of a row of an export.
 fn cells(row: &str) -> Cells<'_> {
     COLUMNS.into_iter().zip(row.split('|')).collect()
 }

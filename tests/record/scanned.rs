@@ -1,6 +1,6 @@
-//! Promise: `scan` shows what `cat --json` shows of the same choice, as rows: spans over page bounds,
-//! calls, losses, what began before the chosen time, what is open at the end; and its sums are those of
-//! its rows.
+//! Promise: `export --format csv` has what `cat --json` shows of the same choice, as rows: spans over page bounds,
+//! calls, losses, what began before the chosen time, what is open at the end; and the sums of `report --by` are
+//! those of the rows.
 
 #[path = "../../decoder/tests/common/mod.rs"]
 mod common;
@@ -97,7 +97,14 @@ fn objects(fixture: &Fixture, words: &str) -> Vec<Value> {
 }
 
 fn scan(fixture: &Fixture, words: &str) -> (Table, String) {
-    let done = ask(fixture, format!("scan {words}").trim_end());
+    table(
+        fixture,
+        format!("export --format csv -o - {words}").trim_end(),
+    )
+}
+
+fn table(fixture: &Fixture, words: &str) -> (Table, String) {
+    let done = ask(fixture, words);
     (Table::read(&done.stdout_text()), done.stderr_text())
 }
 
@@ -198,7 +205,7 @@ fn a_choice_is_the_rows_that_pass() {
     // A text that a spreadsheet would calculate is a text.
     let threads = |row: BTreeMap<String, String>| row["thread"].clone();
     assert!(all.rows().map(threads).all(|name| name == "worker"));
-    let (file, _) = scan(&fixture, "-o out.csv");
+    let (file, _) = table(&fixture, "export --format csv -o out.csv");
     assert!(file.header.is_empty(), "nothing on standard output");
     let written = fs::read_to_string(fixture.path("out.csv")).expect("the file");
     assert_eq!(Table::read(&written).rows().count(), all.rows().count());
@@ -220,7 +227,7 @@ fn sums_are_those_of_the_rows() {
         group.0 += 1;
         group.1.extend(row["dur_ns"].parse::<u64>());
     }
-    let (sums, _) = scan(&fixture, "p99 --by host,name");
+    let (sums, _) = table(&fixture, "report --by host,name --csv --sort p99");
     assert_eq!(sums.rows().count(), groups.len());
     let mut before = u64::MAX;
     for row in sums.rows() {
@@ -246,7 +253,7 @@ fn sums_are_those_of_the_rows() {
         assert!(p99 <= before, "the greatest first");
         before = p99;
     }
-    let (hist, _) = scan(&fixture, "hist --by host,name");
+    let (hist, _) = table(&fixture, "report --by host,name --hist");
     for row in hist.rows() {
         let (_, durations) = &groups[&[row["host"].clone(), row["name"].clone()]];
         let [from, to, count] =
@@ -259,14 +266,35 @@ fn sums_are_those_of_the_rows() {
     }
     let held: usize = groups.values().map(|(_, durations)| durations.len()).sum();
     assert_eq!(hist.sum("count"), held as u64);
-    let (top, _) = scan(&fixture, "top --by name -n 2");
+    let (top, _) = table(&fixture, "report --by name --csv -n 2");
     assert_eq!(top.rows().count(), 2);
-    let (by_argument, _) = scan(&fixture, "p99 --by n --name tick");
+    let sum = |row: BTreeMap<String, String>| row["sum_ns"].parse::<u64>().unwrap();
+    let longest = groups_by_name(&all).into_iter().rev().take(2);
+    assert_eq!(
+        top.rows().map(sum).collect::<Vec<_>>(),
+        longest.collect::<Vec<_>>()
+    );
+    let shown = ask(&fixture, "report --by name -n 2").stdout_text();
+    let first = top.rows().next().expect("a group");
+    let is_shown = |line: &str| line.starts_with(&format!("{} ", first["name"]));
+    assert!(shown.lines().any(is_shown), "{shown}");
+    let (by_argument, _) = table(&fixture, "report --by n --csv --name tick");
     assert!(by_argument.header.contains(&"arg_n".to_owned()));
     assert_eq!(
         by_argument.sum("rows"),
         scan(&fixture, "--name tick").0.rows().count() as u64
     );
+}
+
+/// How long the spans and calls of each name took together, the shortest sum first.
+fn groups_by_name(all: &Table) -> Vec<u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for row in all.rows() {
+        *sums.entry(row["name"].clone()).or_default() += row["dur_ns"].parse().unwrap_or(0);
+    }
+    let mut sums: Vec<_> = sums.into_values().collect();
+    sums.sort_unstable();
+    sums
 }
 
 const DUCKDB: &str = r#"
@@ -287,7 +315,7 @@ fn duckdb_reads_the_table() {
     }
     let fixture = stage("scanned-duckdb", 2000);
     let (all, _) = scan(&fixture, "");
-    let _ = scan(&fixture, "-o rows.csv");
+    let _ = table(&fixture, "export --format csv -o rows.csv");
     let mut python = fixture.command("python3");
     python.args(["-c", DUCKDB]).arg(fixture.path("rows.csv"));
     let found = run(&mut python, SOON)

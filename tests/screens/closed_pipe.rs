@@ -8,7 +8,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, commands, require_tools, run, wait_until};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 36] = [
+const LINES: [&str; 37] = [
     "--help",
     "--version",
     "help cat",
@@ -31,8 +31,9 @@ const LINES: [&str; 36] = [
     "graph calls.rmk",
     "export a.rmk --format chrome -o -",
     "export a.rmk --format folded -o -",
-    "scan a.rmk",
-    "scan top a.rmk",
+    "export a.rmk --format csv -o -",
+    "report a.rmk --by name",
+    "report a.rmk --by name --csv",
     "verify a.rmk",
     "list -v -p PID --interval 1ms",
     "top -p PID --once --interval 100ms",

@@ -1,5 +1,5 @@
 //! Promise: memory of what reads a trace grows with threads and open spans, not with the trace. `cat`,
-//! `report`, `graph`, `scan` and `verify` read one long session, and many that overlap in time, under a limit
+//! `report`, `graph`, `export --format csv` and `verify` read one long session, and many that overlap in time, under a limit
 //! of the memory that is theirs alone.
 
 use std::fs::File;
@@ -124,8 +124,9 @@ fn expect_readers_within(limit: u64, files: &[PathBuf], events: u64) {
     assert!(graph > events / 2, "{graph} lines for {events} records");
     assert!(lines_within(limit, "report", files) > 4);
     // A header, and a row for each call, event and span.
-    assert_eq!(lines_within(limit, "scan", files), 1 + events / 6 * 4);
-    assert!(lines_within(limit, "scan p99 --by host,name", files) > 4);
+    let rows = "export --format csv -o -";
+    assert_eq!(lines_within(limit, rows, files), 1 + events / 6 * 4);
+    assert!(lines_within(limit, "report --by host,name --csv", files) > 4);
     assert!(lines_within(limit, "verify", files) > 4);
 }
 

@@ -112,7 +112,10 @@ fn scan(dir: &TempDir, store: &Path, words: &str) -> (BTreeSet<String>, u64) {
         "trace=read,readv,pread64,preadv,mmap",
         "-o",
     ]);
-    strace.arg(&log).arg(binary::path()).arg("scan").arg(store);
+    strace.arg(&log).arg(binary::path());
+    strace
+        .args(["export", "--format", "csv", "-o", "-"])
+        .arg(store);
     strace.args(words.split_whitespace());
     let done = run(&mut strace, std::time::Duration::from_secs(120)).unwrap();
     let text = done.expect_code(0).stdout_text();

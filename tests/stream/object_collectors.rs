@@ -72,14 +72,19 @@ fn number(of: &serde_json::Value, name: &str) -> u64 {
     of[name].as_u64().unwrap()
 }
 
-/// The events that `cat`, `report` and `scan` find, which all are of `emit`.
+/// The events that `cat`, `report` and `export --format csv` find, which all are of `emit`.
 fn counts(fixture: &Fixture, path: &Path) -> [u64; 3] {
     let is_event = |line: &&str| line.contains("\"kind\":\"event\"");
     let cat = told(fixture, &["cat", "--json"], path, &[0]);
     let rows = told(fixture, &["report", "--json"], path, &[0]);
     let row = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
     let rows = rows.lines().map(row).filter(|row| row["of"] == "event");
-    let scanned = told(fixture, &["scan"], path, &[0]);
+    let scanned = told(
+        fixture,
+        &["export", "--format", "csv", "-o", "-"],
+        path,
+        &[0],
+    );
     [
         cat.lines().filter(is_event).count() as u64,
         rows.map(|row| number(&row, "count")).sum(),

@@ -116,7 +116,7 @@ fn run(seed: u64, planted: Planted) -> Result<Outcome, String> {
     })
 }
 
-/// Checks that tables have the rows of a scan. A page is left out of them if its host could not know that it was
+/// Checks that tables have the rows of an export. A page is left out of them if its host could not know that it was
 /// stored, told that it was overwritten, and it came after that was read. Returns the numbers in such pages.
 fn check_tables(world: &World, scanned: &[String], planted: Planted) -> Result<u64, String> {
     let rows = world.tables.rows(planted);

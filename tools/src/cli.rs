@@ -10,7 +10,7 @@ use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
     cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, query, record,
-    report, run, scan, snapshot, top, trace, verify,
+    report, run, snapshot, top, trace, verify,
 };
 
 /// Text below the help of `ringmark` and its manual page.
@@ -60,7 +60,6 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Graph(graph::Args),
     Export(export::Args),
-    Scan(Box<scan::Args>),
     Verify(verify::Args),
     Report(report::Args),
     Cut(cut::Args),
@@ -132,7 +131,6 @@ impl Command {
             Self::Cat(args) => args.run(),
             Self::Graph(args) => args.run(),
             Self::Export(args) => args.run(),
-            Self::Scan(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Report(args) => args.run(),
             Self::Cut(args) => args.run(),

@@ -38,6 +38,7 @@ fn an_output_is_named_after_its_trace() {
         ("export g.rmk --format folded", "g.folded"),
         ("export g.rmk --format chrome", "g.json"),
         ("export g.rmk --format ctf", "g.ctf"),
+        ("export g.rmk --format csv", "g.csv"),
         ("export far/far.away.rmk", "far.away.pftrace"),
         ("export", "ringmark.pftrace"),
         (

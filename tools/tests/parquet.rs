@@ -38,7 +38,7 @@ fn said(output: &Output) -> String {
 fn without_the_other_command_its_name_and_installation_are_said() {
     let place = Place::new("none");
     for format in ["parquet", "arrow"] {
-        let output = ringmark(&place.0, &["scan", "a.rmk", "--format", format]);
+        let output = ringmark(&place.0, &["export", "a.rmk", "--format", format]);
         assert_eq!(output.status.code(), Some(2));
         let expected = "ringmark-fleet, found neither next to ringmark nor on PATH";
         assert!(said(&output).contains(expected), "{}", said(&output));
@@ -75,10 +75,10 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
     fs::write(&script, "#!/bin/sh\necho \"$0: $*\"\nexit 3\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     for words in [
-        "scan a.rmk --format parquet --where took>1ms -o b",
-        "scan a.rmk --format arrow",
+        "export a.rmk --format parquet --where took>1ms -o b",
+        "export a.rmk --format arrow",
         "export /var/a.rmk --format parquet",
-        "scan --format arrow -- a.rmk",
+        "export --format arrow -- a.rmk",
     ] {
         let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
@@ -96,14 +96,14 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
     )
     .unwrap();
     let all = [
-        "scan s3://b/p",
-        "scan top s3://b/p --by host",
+        "export --format csv s3://b/p",
+        "report s3://b/p --by host",
         "cat s3://b/p --level warn",
         "verify --json s3://b/p",
         "report - s3://b/p",
         "export s3://b/p",
-        "scan az://b/p",
-        "scan gs://b/p",
+        "list az://b/p",
+        "export gs://b/p --format csv",
         "collect --objects s3://b --listen tcp://127.0.0.1:0 --flush 1s",
         "collect --config c.toml",
     ];
@@ -145,8 +145,8 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
 fn what_is_wrong_is_said_before() {
     let place = Place::new("wrong");
     for (words, text) in [
-        ("scan a.rmk --format arrow --where took>", "--where"),
-        ("scan -p 1 --format parquet", "ringmark snapshot -p 1"),
+        ("export a.rmk --format arrow --where took>", "--where"),
+        ("export -p 1 --format parquet", "ringmark snapshot -p 1"),
         (
             "export a.rmk --format parquet --min-time 1ms",
             "--where 'took>=",

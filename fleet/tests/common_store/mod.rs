@@ -216,7 +216,7 @@ impl Store {
         rows
     }
 
-    /// Checks that the tables have the rows of a scan, each once, and beside them only spans and calls that
+    /// Checks that the tables have the rows of an export, each once, and beside them only spans and calls that
     /// did not end. Returns the number of the latter.
     pub fn check(&self, expected: &[String], what: &str) -> usize {
         check(&self.rows(), expected, what)
@@ -226,7 +226,7 @@ impl Store {
     pub fn scanned(&self) -> Vec<String> {
         let out = self.0.with_extension("scan");
         let done = self
-            .command("scan . --format parquet -o")
+            .command("export . --format parquet -o")
             .arg(&out)
             .output()
             .expect("it runs");

@@ -19,6 +19,9 @@ for table in ["spans", "events"]:
         print(*row, sep="\t")
 "#;
 
+/// The command that prints rows.
+pub(crate) const ROWS: [&str; 5] = ["export", "--format", "csv", "-o", "-"];
+
 /// How an engine names the files of a table by its log.
 const LOG: &str = "delta_scan('{given[0]}/tables/{table}')";
 /// The same by their names, which finds those that no longer count.
@@ -121,9 +124,9 @@ impl Expected<'_> {
     }
 }
 
-/// What `ringmark scan` finds.
+/// What `ringmark export --format csv` finds.
 pub(crate) fn scanned(scene: &Scene) -> Found {
-    let rows = scene.read(&["scan"]);
+    let rows = scene.read(&ROWS);
     let row = |row: &str| {
         let cells: Vec<_> = row.splitn(5, ',').collect();
         format!("{},{},{}\n", cells[3], cells[1], cells[4])

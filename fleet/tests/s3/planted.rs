@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::fault_proxy::{Fault, FaultProxy};
 use super::finish;
-use super::found::Expected;
+use super::found::{Expected, ROWS};
 use super::moto::Moto;
 use super::scene::{Scene, wait};
 
@@ -28,7 +28,7 @@ fn planted_faults_are_found() {
     let (mut numbers, streamer) = scene.stream("socket");
     wait("rows", || {
         numbers.emit_for(Duration::from_millis(100));
-        (scene.read(&["scan"]).lines().count() > 1).then_some(())
+        (scene.read(&ROWS).lines().count() > 1).then_some(())
     });
     let _ = scene.printed(&["compact"]);
     faulty.next(Fault::Promised);

@@ -76,6 +76,7 @@ impl Stage {
             "report calls.rmk",
             "report events.rmk --slowest 5",
             "report events.rmk --paths",
+            "report events.rmk --by name,thread",
             "report calls.rmk --paths",
             "report calls.rmk --callers *要求*",
             "report calls.rmk --callees long* -n 1",

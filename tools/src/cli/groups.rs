@@ -22,7 +22,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "functions",
             "verify",
             "export",
-            "scan",
         ],
     ),
     (

@@ -1,19 +1,20 @@
-//! `export`: writes a trace in the format of another viewer.
+//! `export`: writes a trace in the format of another viewer, or as a table.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::Dump;
-use ringmark_export::{Counts, Format, Plan, Written};
-
-use crate::input::exported::ExportedOptions;
-use crate::input::trace_files::Input;
-use crate::output::endings;
-use ringmark_console::extension;
 use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
-use ringmark_console::{Exit, Failure, note};
+use ringmark_console::{Exit, Failure, Sink, extension, note};
+use ringmark_decoder::Dump;
+use ringmark_export::{Counts, Format, Plan, Written};
+
+use super::export_rows;
+use crate::input::exported::ExportedOptions;
+use crate::input::trace_files::Input;
+use crate::output::endings;
 
 /// The format of an export, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -26,15 +27,20 @@ enum Name {
     Chrome,
     /// A folder of CTF 1.8, for babeltrace2 and Trace Compass
     Ctf,
-    /// The rows of 'ringmark scan', for DuckDB, Spark and pandas; needs ringmark-fleet
+    /// A row for each span, call and event, RFC 4180
+    Csv,
+    /// The same rows, for DuckDB, Spark, ClickHouse and pandas; needs ringmark-fleet
     Parquet,
+    /// The same rows as Arrow IPC, a file; needs ringmark-fleet
+    Arrow,
 }
 
 /// What writes a format.
 enum Writer {
     File(Format),
     Folder,
-    /// Another command.
+    Rows,
+    /// Rows, by another command.
     Fleet,
 }
 
@@ -45,7 +51,8 @@ impl Name {
             Self::Folded => Writer::File(Format::Folded),
             Self::Chrome => Writer::File(Format::Chrome),
             Self::Ctf => Writer::Folder,
-            Self::Parquet => Writer::Fleet,
+            Self::Csv => Writer::Rows,
+            Self::Parquet | Self::Arrow => Writer::Fleet,
         }
     }
 
@@ -56,7 +63,9 @@ impl Name {
             Self::Folded => "folded",
             Self::Chrome => "json",
             Self::Ctf => "ctf",
+            Self::Csv => "csv",
             Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
         }
     }
 
@@ -67,12 +76,13 @@ impl Name {
             Self::Folded => "drop it on speedscope.app, or make a picture: inferno-flamegraph",
             Self::Chrome => "open it in chrome://tracing or speedscope.app",
             Self::Ctf => "read it with babeltrace2",
-            Self::Parquet => "read it with DuckDB",
+            Self::Csv => "read it with DuckDB or a spreadsheet",
+            Self::Parquet | Self::Arrow => "read it with DuckDB or pandas",
         }
     }
 }
 
-/// Write a trace for another viewer: Perfetto, flame graphs, Chrome, CTF
+/// Write a trace for another viewer (Perfetto, flame graphs, Chrome, CTF) or as a table
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 perfetto: spans, calls, events, counters, flows and losses, on tracks of
@@ -96,13 +106,26 @@ babeltrace2 looks for them. Not carried: units, labels next to numbers, absent
 values next to texts, spans that are open, calls as pairs, numbers of 128 bits
 but as text.
 
-parquet: the rows of 'ringmark scan', written by ringmark-fleet, a command of
-its own. Not carried: what was open at the end, which is counted, and links.
+csv: a span or a call is one row, in the order of ends. Every other event is a
+row without dur_ns. ts_ns is the begin, in ns since 1970. depth counts the calls
+around a call, lost_before the events that its thread lost before the row. args
+are JSON. --name gives each argument of the named events a column of its own,
+arg_NAME. truncated is true where a span or call has its beginning in a record
+that is before --from, or not in the trace. Then ts_ns and dur_ns are empty,
+whichever files were read. A span that is one record has both times. Texts are
+escaped as 'cat' does it, and begin with ' where a spreadsheet would calculate.
+Not carried: what was open at the end, which is counted, and links.
 
-A span or call belongs to the time of its end: --from and --to choose by it.
+parquet, arrow: the same columns, written by ringmark-fleet, a command of its
+own, from files and stores.
+
+A span or call belongs to the time of its end: --from and --to choose by it. In
+a store, only segments of the time, hosts and services are read; --last reads
+its end, unless services or processes are chosen.
 
 Examples:
   ringmark export run.rmk
+  ringmark export run.rmk --format csv --name request -o requests.csv
   ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
   ringmark export run.rmk --format folded -o - | head
   ringmark export -p 812 --name 'request.*' --format chrome")]
@@ -125,18 +148,52 @@ impl Args {
         let format = match self.format.writer() {
             Writer::File(format) => Some(format),
             Writer::Folder => None,
+            Writer::Rows => return self.rows(),
             Writer::Fleet => {
-                self.exported
-                    .check_rows(&self.input, "export --format parquet")?;
+                let wanted = format!("--format {}", self.format.ending());
+                self.exported.check_rows(&self.input, &wanted)?;
                 let (path, _) = self.output();
                 let named = self.output.is_none().then_some(path);
-                return extension::write("--format parquet", named.as_deref());
+                return extension::write(&wanted, named.as_deref());
             }
         };
         let (dump, is_running) = self.exported.read(&self.input)?;
         let plan = self.exported.plan(&dump)?;
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
+        endings::tell(&dump);
+        Ok(exit_of(&dump, is_running))
+    }
+
+    /// Writes rows.
+    fn rows(&self) -> anyhow::Result<Exit> {
+        let chosen = self.exported.chosen_rows("--format csv")?;
+        let (dump, is_running) = chosen.read(&self.input)?;
+        let args = dump.arg_columns(&chosen.filter(&dump)?);
+        let rows = (&chosen.rows(&dump)?, &args[..]);
+        let (path, former) = self.output();
+        let end = match is_standard(&path) {
+            true => {
+                let mut out = Sink::direct();
+                let end = export_rows::write_csv(&dump, rows, &mut out)?;
+                out.finish()?;
+                end
+            }
+            false => {
+                let write = |out: &mut _| export_rows::write_csv(&dump, rows, out);
+                let (end, old) = replace(&path, former, write)?;
+                if let Some(old) = old {
+                    tell_set_aside(&path, &old);
+                }
+                let (path, rows) = (path.display(), counted(end.rows, "row"));
+                note(&format!("{path}: {rows}; {}", self.format.hint()));
+                end
+            }
+        };
+        export_rows::tell(&end);
+        if end.rows == 0 {
+            let _ = chosen.tell_closest(&dump);
+        }
         endings::tell(&dump);
         Ok(exit_of(&dump, is_running))
     }

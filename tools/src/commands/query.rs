@@ -18,7 +18,7 @@ Only files and segments of the times (ts_ns), hosts and services that WHERE
 asks for are read, and only columns that are named are made.
 
 Next to the functions of DataFusion there are p50, p90 and p99(dur_ns) and
-quantile(dur_ns, 0.999): the same histogram as in 'scan p99', within 0.4 %.
+quantile(dur_ns, 0.999): the same histogram as in 'report --by', within 0.4 %.
 SQL reads alone: nothing is created, copied or read from elsewhere.
 ringmark-query does it, a command of its own.
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use ringmark_console::units::{count, parse_min_time, whole_ns};
+use ringmark_console::{Failure, note};
 use ringmark_decoder::{Chosen, Dump, Filter};
 use ringmark_export::{Counts, Cut, Plan};
 
 use super::trace_files::Input;
 use super::{notices, rings};
-use crate::options::event_filter::FilterOptions;
-use ringmark_console::units::{count, parse_duration, parse_min_time, whole_ns};
-use ringmark_console::{Failure, note};
+use crate::options::event_filter::{FilterOptions, LastOption};
 
 /// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
 const SLICES_MAX: u64 = 3_000_000;
@@ -17,11 +17,10 @@ const SLICES_MAX: u64 = 3_000_000;
 /// Options that choose what of a trace is written.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ChosenOptions {
-    /// Only the end of the trace, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
-    last: Option<Duration>,
     #[command(flatten)]
-    pub(crate) filter: FilterOptions,
+    last: LastOption,
+    #[command(flatten)]
+    filter: FilterOptions,
 }
 
 impl ChosenOptions {
@@ -30,10 +29,7 @@ impl ChosenOptions {
     /// # Errors
     /// An option cannot be understood, or the input cannot be read.
     pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
-        let mut filter = self.filter.build()?;
-        if let Some(last) = self.last {
-            filter.reads_end(whole_ns(last));
-        }
+        let filter = self.last.to_read(self.filter.build()?);
         let Some(pid) = input.process()? else {
             return Ok((input.read_bare_for(&filter)?, false));
         };
@@ -60,7 +56,7 @@ impl ChosenOptions {
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn filter(&self, dump: &Dump) -> Result<Filter, Failure> {
-        Ok(self.within(self.filter.build()?, dump))
+        Ok(self.last.within(self.filter.build()?, dump))
     }
 
     /// The rows that are chosen.
@@ -70,18 +66,9 @@ impl ChosenOptions {
     pub(crate) fn rows(&self, dump: &Dump) -> Result<Chosen, Failure> {
         let conditions = self.filter.has_conditions().then(|| self.filter(dump));
         Ok(Chosen {
-            records: self.within(self.filter.records()?, dump),
+            records: self.last.within(self.filter.records()?, dump),
             conditions: conditions.transpose()?,
         })
-    }
-
-    /// The filter, at the end of the trace if that is wanted.
-    fn within(&self, mut filter: Filter, dump: &Dump) -> Filter {
-        if let Some(last) = self.last {
-            let end_ns = dump.verify().last_ns.unwrap_or(0);
-            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
-        }
-        filter
     }
 
     /// Says which option lets nothing pass, as nothing was written. Returns whether there is one.
@@ -118,11 +105,19 @@ impl ExportedOptions {
     /// # Errors
     /// They choose something else, or one cannot be understood.
     pub(crate) fn check_rows(&self, input: &Input, by: &str) -> anyhow::Result<()> {
+        self.chosen_rows(by)?.check_rows(input, by)
+    }
+
+    /// What rows are chosen by: they have no least time.
+    ///
+    /// # Errors
+    /// One is given.
+    pub(crate) fn chosen_rows(&self, by: &str) -> Result<&ChosenOptions, Failure> {
         if self.min_time.is_some() {
             let text = format!("{by}: rows are chosen by --where 'took>=100us', found --min-time");
-            return Err(Failure::usage(text).into());
+            return Err(Failure::usage(text));
         }
-        self.chosen.check_rows(input, by)
+        Ok(&self.chosen)
     }
 
     /// What is written of the dump. Says what may be too much for the viewer, and what would not be.

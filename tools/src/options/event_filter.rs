@@ -1,11 +1,11 @@
 //! Options that say which events are shown; the decoder knows what they mean.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use ringmark_decoder::{Dump, Event, Filter, FilterError, Output, Paired, SpanPairs};
-
-use ringmark_console::units::counted;
+use ringmark_console::units::{counted, parse_duration, whole_ns};
 use ringmark_console::{Failure, printable};
+use ringmark_decoder::{Dump, Event, Filter, FilterError, Output, Paired, SpanPairs};
 
 /// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -49,7 +49,39 @@ impl TimeOptions {
     }
 }
 
-/// Options that name events and spans, by name and by value; all must hold.
+/// The option that chooses the end of a trace.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct LastOption {
+    /// Only the end of the trace, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
+    last: Option<Duration>,
+}
+
+impl LastOption {
+    /// Whether it is given.
+    pub(crate) const fn is_given(self) -> bool {
+        self.last.is_some()
+    }
+
+    /// The filter for reading, which needs the end alone if that is wanted.
+    pub(crate) fn to_read(self, mut filter: Filter) -> Filter {
+        if let Some(last) = self.last {
+            filter.reads_end(whole_ns(last));
+        }
+        filter
+    }
+
+    /// The filter of what is shown, at the end of the trace if that is wanted.
+    pub(crate) fn within(self, mut filter: Filter, dump: &Dump) -> Filter {
+        if let Some(last) = self.last {
+            let end_ns = dump.verify().last_ns.unwrap_or(0);
+            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
+        }
+        filter
+    }
+}
+
+/// Options that name events and spans, by name, value and level; all must hold.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ConditionOptions {
     /// Only names that match: '*' is any text, '?' any character; may be given several times
@@ -59,12 +91,15 @@ pub(crate) struct ConditionOptions {
     /// in took>20ms; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     conditions: Vec<String>,
+    /// Only this level and more important ones: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
 }
 
 impl ConditionOptions {
-    /// Whether neither is given.
+    /// Whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
-        self.name.is_empty() && self.conditions.is_empty()
+        self.name.is_empty() && self.conditions.is_empty() && self.level.is_none()
     }
 
     /// Narrows a filter to these.
@@ -78,6 +113,10 @@ impl ConditionOptions {
         for condition in &self.conditions {
             let added = filter.condition(condition).map(drop);
             added.map_err(|error| Failure::usage(format!("--where: {error}")))?;
+        }
+        if let Some(level) = &self.level {
+            let added = filter.level(level).map(drop);
+            added.map_err(|error| Failure::usage(error.to_string()))?;
         }
         Ok(())
     }
@@ -94,7 +133,11 @@ impl ConditionOptions {
         {
             return format!("--name {}", no_name(dump, wanted));
         }
-        let (left, fields) = only_names.passed(others, dump);
+        let without_fields = Self {
+            level: self.level.clone(),
+            ..only_names
+        };
+        let (left, fields) = without_fields.passed(others, dump);
         if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
         }
@@ -150,9 +193,6 @@ pub(crate) struct FilterOptions {
     tid: Vec<String>,
     #[command(flatten)]
     conditions: ConditionOptions,
-    /// Only this level and more important ones: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL")]
-    level: Option<String>,
 }
 
 impl FilterOptions {
@@ -161,14 +201,14 @@ impl FilterOptions {
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn build(&self) -> Result<Filter, Failure> {
-        let mut filter = self.without_conditions()?;
+        let mut filter = self.records()?;
         self.conditions.add_to(&mut filter)?;
         Ok(filter)
     }
 
     /// Whether more is asked for than times and threads.
     pub(crate) fn has_conditions(&self) -> bool {
-        self.level.is_some() || !self.conditions.is_empty()
+        !self.conditions.is_empty()
     }
 
     /// The filter of times and threads alone: what may say when a call began.
@@ -178,19 +218,6 @@ impl FilterOptions {
     pub(crate) fn records(&self) -> Result<Filter, Failure> {
         let found = self.try_records();
         found.map_err(|error| Failure::usage(error.to_string()))
-    }
-
-    fn without_conditions(&self) -> Result<Filter, Failure> {
-        let found = self.try_without_conditions();
-        found.map_err(|error| Failure::usage(error.to_string()))
-    }
-
-    fn try_without_conditions(&self) -> Result<Filter, FilterError> {
-        let mut filter = self.try_records()?;
-        if let Some(level) = &self.level {
-            filter.level(level)?;
-        }
-        Ok(filter)
     }
 
     fn try_records(&self) -> Result<Filter, FilterError> {
@@ -203,7 +230,7 @@ impl FilterOptions {
 
     /// Notice about a filter that let nothing pass: which option did not, and what is close to it.
     pub(crate) fn closest(&self, dump: &Dump) -> String {
-        let others = self.without_conditions().unwrap_or_default();
+        let others = self.records().unwrap_or_default();
         self.conditions.closest(&others, dump)
     }
 }

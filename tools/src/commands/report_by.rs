@@ -1,0 +1,208 @@
+//! `report --by`: durations summed up by any columns of rows.
+
+use std::io::{self, Write};
+
+use ringmark_decoder::{Chosen, Column, Dump, Group, Groups};
+
+use super::export_rows;
+use crate::options::rows::{LinesOption, SortBy};
+use crate::tables::cover;
+use ringmark_console::units::{count, counted, duration};
+use ringmark_console::{Failure, Sink, Style, Table, note};
+
+/// Options that ask for something else of a report.
+const OTHERS: [&str; 9] = [
+    "slowest", "diff", "html", "json", "exact", "tracer", "paths", "callers", "callees",
+];
+
+/// Options that ask for sums by columns.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct ByOptions {
+    /// Sum up durations by these columns: host, service, name, thread … or an argument
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', conflicts_with_all = OTHERS)]
+    by: Vec<String>,
+    /// With --by: print CSV, durations in ns
+    #[arg(long, requires = "by")]
+    csv: bool,
+    /// With --by: print as CSV how many rows took how long, in a histogram for each group
+    #[arg(long, requires = "by", conflicts_with = "csv")]
+    hist: bool,
+}
+
+/// How groups are shown.
+pub(super) struct Shown {
+    pub(super) sort: Option<SortBy>,
+    pub(super) lines: LinesOption,
+    pub(super) columns: Option<usize>,
+}
+
+/// Groups in the order in which they are shown.
+type Sorted<'g> = [(Vec<u8>, &'g Group)];
+
+impl ByOptions {
+    /// Whether columns are given.
+    pub(super) const fn is_given(&self) -> bool {
+        !self.by.is_empty()
+    }
+
+    /// Where they are written: CSV is for programs.
+    pub(super) fn sink(&self, shown: &Shown) -> Sink {
+        match self.csv || self.hist {
+            true => Sink::direct(),
+            false => Sink::paged().within(shown.columns),
+        }
+    }
+
+    /// Writes what is asked for. Returns how many rows there were.
+    ///
+    /// # Errors
+    /// Groups have no such figure to be ordered by; those of writing.
+    pub(super) fn write(
+        &self,
+        dump: &Dump,
+        chosen: Chosen,
+        shown: &Shown,
+        out: &mut Sink,
+    ) -> anyhow::Result<u64> {
+        let columns = self.by.iter().map(|name| Column::named(name));
+        let mut groups = Groups::new(columns.collect());
+        let end = dump.each_row_by_pages(chosen, |row| {
+            groups.add(row);
+            anyhow::Ok(())
+        })?;
+        let sorted = self.sorted(&groups, shown.sort)?;
+        let sorted = &sorted[..shown.lines.of(sorted.len())];
+        let mut header = Vec::new();
+        groups.header(&mut header);
+        match (self.csv, self.hist) {
+            (true, _) => sums(sorted, header, out)?,
+            (_, true) => histograms(sorted, header, out)?,
+            (false, false) => {
+                for line in cover::lines(dump) {
+                    writeln!(out, "{line}")?;
+                }
+                let mut table = table(sorted, &header);
+                table.fit(shown.columns);
+                table.write(out, Style::detect())?;
+            }
+        }
+        if groups.without_group() > 0 {
+            note(&format!(
+                "{} summed up as (others), because there are more than 4,096 groups",
+                counted(groups.without_group(), "row")
+            ));
+        }
+        export_rows::tell_open(&end);
+        Ok(end.rows)
+    }
+
+    /// The groups in the order that is asked for; without any the longest sum goes first, with --hist the most rows.
+    fn sorted<'g>(
+        &self,
+        groups: &'g Groups<'_>,
+        sort: Option<SortBy>,
+    ) -> Result<Vec<(Vec<u8>, &'g Group)>, Failure> {
+        let default = match self.hist {
+            true => SortBy::Count,
+            false => SortBy::Total,
+        };
+        Ok(match sort.unwrap_or(default) {
+            SortBy::Total => groups.sorted(|group| group.durations.sum_ns()),
+            SortBy::Mean => groups.sorted(|group| group.durations.mean_ns()),
+            SortBy::P50 => groups.sorted(|group| group.durations.percentile_ns(50)),
+            SortBy::P99 => groups.sorted(|group| group.durations.percentile_ns(99)),
+            SortBy::Max => groups.sorted(|group| group.durations.max_ns()),
+            SortBy::Count => groups.sorted(|group| group.rows),
+            SortBy::Name => groups.sorted(|_| 0),
+            SortBy::Own => {
+                let text = "--sort: groups of --by have total, mean, p50, p99, max, count and name";
+                return Err(Failure::usage(text));
+            }
+        })
+    }
+}
+
+/// The groups as a table.
+fn table(groups: &Sorted<'_>, header: &[u8]) -> Table {
+    let mut headings: Vec<_> = cells(header)
+        .iter()
+        .map(|name| name.to_uppercase())
+        .collect();
+    let figures = [
+        ">ROWS", ">COUNT", ">TOTAL", ">MEAN", ">MIN", ">P50", ">P90", ">P99", ">MAX",
+    ];
+    headings.extend(figures.map(str::to_owned));
+    let mut table = Table::of(headings);
+    for (key, group) in groups {
+        let mut row = cells(key);
+        for cell in row.iter_mut().filter(|cell| cell.is_empty()) {
+            "-".clone_into(cell);
+        }
+        let durations = &group.durations;
+        let [p50, p90, p99] = durations.percentiles_ns([50, 90, 99]);
+        let times = [
+            durations.sum_ns(),
+            durations.mean_ns(),
+            durations.min_ns(),
+            p50,
+            p90,
+            p99,
+            durations.max_ns(),
+        ];
+        row.extend([count(group.rows), count(durations.count())]);
+        row.extend(times.map(|ns| match durations.count() {
+            0 => "-".to_owned(),
+            _ => duration(ns),
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// The cells of a line of CSV that ends with a comma.
+fn cells(line: &[u8]) -> Vec<String> {
+    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    let text = String::from_utf8_lossy(line);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.next_if_eq(&'"').is_some() => cell.push('"'),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            letter => cell.push(letter),
+        }
+    }
+    cells
+}
+
+/// Writes a line for each group.
+fn sums(groups: &Sorted<'_>, header: Vec<u8>, out: &mut impl Write) -> io::Result<()> {
+    let mut lines = [&header[..], Group::SUMS.as_bytes(), b"\r\n"].concat();
+    for (key, group) in groups {
+        lines.extend_from_slice(key);
+        group.sums(&mut lines);
+    }
+    out.write_all(&lines)
+}
+
+/// Writes a line for each bucket of each group.
+fn histograms(groups: &Sorted<'_>, header: Vec<u8>, out: &mut impl Write) -> io::Result<()> {
+    let mut lines = [&header[..], Group::BUCKETS.as_bytes(), b"\r\n"].concat();
+    for (key, group) in groups {
+        group.buckets(key, &mut lines);
+        out.write_all(&lines)?;
+        lines.clear();
+    }
+    out.write_all(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cells;
+
+    #[test]
+    fn cells_are_as_they_were_before_they_became_csv() {
+        assert_eq!(cells(b"a,\"b,\"\"c\",,"), ["a", "b,\"c", ""]);
+        assert_eq!(cells(b""), [""; 0]);
+    }
+}
