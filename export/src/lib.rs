@@ -5,7 +5,6 @@
 //! with it.
 #![forbid(unsafe_code)]
 
-mod chrome;
 mod ctf;
 mod folded;
 mod gathered;
@@ -22,7 +21,6 @@ pub use timeline::items::Cut;
 pub use timeline::plan::{Counts, Plan};
 pub use timeline::play::Written;
 
-use chrome::writer::Chrome;
 use folded::Folded;
 use html::writer::Html;
 use perfetto::writer::Perfetto;
@@ -35,8 +33,6 @@ pub enum Format {
     Perfetto,
     /// Folded stacks with the time in each, in ns: a line `outer;inner 120` for each stack.
     Folded,
-    /// Chrome's trace events, as JSON.
-    Chrome,
 }
 
 /// Writes a trace. `progress` is told now and then how many of how many records were written.
@@ -52,7 +48,6 @@ pub fn write(
     match format {
         Format::Perfetto => play(plan, &mut Perfetto::new(plan, out), progress),
         Format::Folded => play(plan, &mut Folded::new(plan, out), progress),
-        Format::Chrome => play(plan, &mut Chrome::new(plan, out), progress),
     }
 }
 

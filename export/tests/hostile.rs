@@ -32,23 +32,6 @@ fn folded_stacks_have_their_shape() {
     }
 }
 
-#[test]
-fn json_is_json_and_holds_the_text() {
-    for text in corpus() {
-        let out = String::from_utf8(exported(&text, Format::Chrome)).unwrap();
-        assert!(!out.chars().any(is_harmful), "{out:?}");
-        let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-        let events = json["traceEvents"].as_array().unwrap();
-        let instant = events.iter().find(|event| event["ph"] == "i").unwrap();
-        if let Ok(text) = std::str::from_utf8(&text) {
-            assert_eq!(instant["args"]["text"], text);
-        }
-        let counter = events.iter().find(|event| event["ph"] == "C").unwrap();
-        let values: Vec<_> = counter["args"].as_object().unwrap().values().collect();
-        assert_eq!(values, [7]);
-    }
-}
-
 /// The texts of all fields of a message and of the messages in it that are no messages themselves.
 fn texts(bytes: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
     let mut rest = bytes;

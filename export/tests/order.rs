@@ -3,53 +3,42 @@
 
 #[path = "../../decoder/tests/common/mod.rs"]
 mod common;
+mod packets;
 mod spans;
 
 use std::collections::{BTreeMap, HashMap};
 
 use common::*;
+use packets::{Edge, edges};
 use ringmark_export::{Cut, Format, Plan, write};
-use serde_json::Value;
 use spans::{Chance, Times, nested, trace};
 
-/// The events of an export as Chrome has it.
-fn events(trace: &[u8], cut: Cut) -> (Vec<Value>, u64) {
+/// Where the slices of an export begin and end, as Perfetto has it, and how many there are.
+fn exported(trace: &[u8], cut: Cut) -> (Vec<Edge>, u64) {
     let dump = read(trace).unwrap();
     let plan = Plan::new(&dump, cut);
     let mut out = Vec::new();
-    write(&plan, Format::Chrome, &mut out, |_, _| {}).unwrap();
-    let json: Value = serde_json::from_slice(&out).unwrap();
-    let events = json["traceEvents"].as_array().unwrap().clone();
-    (events, plan.counts().slices)
-}
-
-/// Time in ns.
-fn at(event: &Value) -> u64 {
-    (event["ts"].as_f64().unwrap() * 1000.0).round() as u64
+    write(&plan, Format::Perfetto, &mut out, |_, _| {}).unwrap();
+    (edges(&out), plan.counts().slices)
 }
 
 /// Slices of each thread as a viewer nests them: number, duration, depth.
-fn slices(events: &[Value]) -> BTreeMap<u64, Vec<(u64, u64, usize)>> {
+fn slices(edges: &[Edge]) -> BTreeMap<u64, Vec<(u64, u64, usize)>> {
     let mut found: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     let mut open: HashMap<u64, Vec<u64>> = HashMap::new();
     let mut latest: HashMap<u64, u64> = HashMap::new();
-    for event in events {
-        let phase = event["ph"].as_str().unwrap();
-        if phase != "B" && phase != "E" {
-            continue;
-        }
-        let tid = event["tid"].as_u64().unwrap();
-        let before = latest.insert(tid, at(event));
-        assert!(before <= Some(at(event)), "time goes back: {event}");
-        let stack = open.entry(tid).or_default();
-        if phase == "B" {
-            stack.push(at(event));
+    for edge in edges {
+        let before = latest.insert(edge.track, edge.at_ns);
+        assert!(before <= Some(edge.at_ns), "time goes back: {edge:?}");
+        let stack = open.entry(edge.track).or_default();
+        if edge.is_begin {
+            stack.push(edge.at_ns);
             continue;
         }
         let start = stack.pop().expect("a beginning");
-        let number = event["args"]["n"].as_u64().unwrap_or(0);
-        let slice = (number, at(event) - start, stack.len());
-        found.entry(tid).or_default().push(slice);
+        let number = edge.number.unwrap_or(0);
+        let slice = (number, edge.at_ns - start, stack.len());
+        found.entry(edge.track).or_default().push(slice);
     }
     assert!(open.values().all(Vec::is_empty));
     found
@@ -73,9 +62,9 @@ fn nested_spans_nest_over_many_stretches() {
         .collect();
     let count: usize = threads.iter().map(Vec::len).sum();
     assert!(count > 3 * 8192, "{count} spans are too few");
-    let (events, counted) = events(&trace(&threads), Cut::default());
+    let (edges, counted) = exported(&trace(&threads), Cut::default());
     assert_eq!(counted, count as u64);
-    let found = slices(&events);
+    let found = slices(&edges);
     assert_eq!(found.len(), threads.len());
     for (found, spans) in found.values().zip(&threads) {
         assert_eq!(found.len(), spans.len());
@@ -97,8 +86,8 @@ fn spans_that_overlap_keep_their_durations() {
     // Each ends while the one after it is open; some begin at one time.
     let spans: Vec<Times> = (0..20_000).map(|n| (n / 2 * 2 * 10, n * 10 + 35)).collect();
     let truth: u64 = spans.iter().map(|(start, end)| end - start).sum();
-    let (events, _) = events(&trace(&[spans]), Cut::default());
-    let found: Vec<_> = slices(&events).into_values().flatten().collect();
+    let (edges, _) = exported(&trace(&[spans]), Cut::default());
+    let found: Vec<_> = slices(&edges).into_values().flatten().collect();
     assert_eq!(found.len(), 20_000);
     assert_eq!(found.iter().map(|slice| slice.1).sum::<u64>(), truth);
 }
@@ -112,8 +101,8 @@ fn short_spans_are_left_out() {
         min_ns: 40,
         ..Cut::default()
     };
-    let (events, counted) = events(&trace(&[spans]), cut);
-    let found: Vec<_> = slices(&events).into_values().flatten().collect();
+    let (edges, counted) = exported(&trace(&[spans]), cut);
+    let found: Vec<_> = slices(&edges).into_values().flatten().collect();
     assert_eq!(found.len(), 10_000 * 11 / 50);
     assert_eq!(counted, found.len() as u64);
     assert!(found.iter().all(|slice| slice.1 >= 40));

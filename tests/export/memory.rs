@@ -64,7 +64,7 @@ fn memory_does_not_grow_with_the_trace() {
         let _ = write(&trace, amount);
         trace
     });
-    for format in ["perfetto", "chrome", "folded"] {
+    for format in ["perfetto", "folded"] {
         let [short, long] = traces
             .each_ref()
             .map(|trace| most_memory(&fixture, trace, format));

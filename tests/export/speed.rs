@@ -14,7 +14,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{is_long, ringmark, run};
 
 const ROUNDS: usize = 11;
-const FORMATS: [&str; 4] = ["perfetto", "folded", "chrome", "ctf"];
+const FORMATS: [&str; 3] = ["perfetto", "folded", "ctf"];
 /// Least spans a second for Perfetto.
 const SPANS_MIN: f64 = 5e6;
 

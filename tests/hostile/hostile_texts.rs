@@ -19,7 +19,7 @@ use ringmark_tests::{Running, require_tools, ringmark, run, wait_until};
 use serde_json::Value;
 
 /// Command lines that show a trace file.
-const OF_FILE: [&str; 21] = [
+const OF_FILE: [&str; 20] = [
     "cat a.rmk",
     "cat a.rmk -v --wide",
     "cat a.rmk --raw",
@@ -36,7 +36,6 @@ const OF_FILE: [&str; 21] = [
     "report a.rmk --diff a.rmk",
     "report a.rmk --name no-such-name",
     "export a.rmk --format folded -o -",
-    "export a.rmk --format chrome -o -",
     "report a.rmk --by name,thread,target",
     "export a.rmk --format csv -o -",
     "export a.rmk --format csv -o - --name *",
@@ -66,7 +65,7 @@ const OF_PROCESS: [&str; 12] = [
     "cat -p PID --json",
     "report -p PID",
     "trace status -p PID",
-    "export -p PID --format chrome -o -",
+    "export -p PID --format folded -o -",
     "clean",
 ];
 
@@ -180,17 +179,6 @@ fn every_line_of_json_is_json() {
             values += 1;
         }
         assert!(values > 0, "{line}");
-    }
-    let out = is_inert(&fixture, "export a.rmk --format chrome -o -");
-    let all: Value = serde_json::from_slice(&out).expect("JSON");
-    let events = all["traceEvents"].as_array().expect("events");
-    for text in corpus() {
-        let Ok(text) = std::str::from_utf8(&text) else {
-            continue;
-        };
-        let name = &text[..text.floor_char_boundary(1000)];
-        let of_name = events.iter().filter(|event| event["name"] == name);
-        assert!(name.is_empty() || of_name.count() >= 6, "{name:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, commands, require_tools, run, wait_until};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 37] = [
+const LINES: [&str; 36] = [
     "--help",
     "--version",
     "help cat",
@@ -29,7 +29,6 @@ const LINES: [&str; 37] = [
     "cat a.rmk --tree",
     "cat -p PID",
     "graph calls.rmk",
-    "export a.rmk --format chrome -o -",
     "export a.rmk --format folded -o -",
     "export a.rmk --format csv -o -",
     "report a.rmk --by name",

@@ -36,7 +36,6 @@ fn an_output_is_named_after_its_trace() {
     let expected = [
         ("export g.rmk", "g.pftrace"),
         ("export g.rmk --format folded", "g.folded"),
-        ("export g.rmk --format chrome", "g.json"),
         ("export g.rmk --format ctf", "g.ctf"),
         ("export g.rmk --format csv", "g.csv"),
         ("export far/far.away.rmk", "far.away.pftrace"),

@@ -185,10 +185,9 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/",
         &[
-            "timeline", "gathered", "texts", "chrome", "ctf", "folded", "html", "perfetto",
+            "timeline", "gathered", "texts", "ctf", "folded", "html", "perfetto",
         ],
     ),
-    ("export/src/chrome/", &["args", "writer"]),
     (
         "export/src/html/",
         &["about", "rows", "packed", "meta", "page", "writer"],

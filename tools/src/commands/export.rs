@@ -23,8 +23,6 @@ enum Name {
     Perfetto,
     /// Stacks with the ns in each, for flame graphs
     Folded,
-    /// Trace events as JSON, for chrome://tracing and speedscope
-    Chrome,
     /// A folder of CTF 1.8, for babeltrace2 and Trace Compass
     Ctf,
     /// A row for each span, call and event, RFC 4180
@@ -49,7 +47,6 @@ impl Name {
         match self {
             Self::Perfetto => Writer::File(Format::Perfetto),
             Self::Folded => Writer::File(Format::Folded),
-            Self::Chrome => Writer::File(Format::Chrome),
             Self::Ctf => Writer::Folder,
             Self::Csv => Writer::Rows,
             Self::Parquet | Self::Arrow => Writer::Fleet,
@@ -61,7 +58,6 @@ impl Name {
         match self {
             Self::Perfetto => "pftrace",
             Self::Folded => "folded",
-            Self::Chrome => "json",
             Self::Ctf => "ctf",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
@@ -74,7 +70,6 @@ impl Name {
         match self {
             Self::Perfetto => "drop it on ui.perfetto.dev, which sends it nowhere",
             Self::Folded => "drop it on speedscope.app, or make a picture: inferno-flamegraph",
-            Self::Chrome => "open it in chrome://tracing or speedscope.app",
             Self::Ctf => "read it with babeltrace2",
             Self::Csv => "read it with DuckDB or a spreadsheet",
             Self::Parquet | Self::Arrow => "read it with DuckDB or pandas",
@@ -82,7 +77,7 @@ impl Name {
     }
 }
 
-/// Write a trace for another viewer (Perfetto, flame graphs, Chrome, CTF) or as a table
+/// Write a trace for another viewer (Perfetto, flame graphs, CTF) or as a table
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 perfetto: spans, calls, events, counters, flows and losses, on tracks of
@@ -95,10 +90,6 @@ Neither are source lines, and the other fields of a counter's record.
 
 folded: for each stack the ns in its innermost span or call. Not carried:
 everything that has no duration, arguments, what has no beginning or no end.
-
-chrome: as perfetto. Also not carried: names of tracks below a thread, which
-are threads of their own, flows but as arguments, and numbers beyond 2^53, which
-are texts.
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
@@ -128,7 +119,7 @@ Examples:
   ringmark export run.rmk --format csv --name request -o requests.csv
   ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
   ringmark export run.rmk --format folded -o - | head
-  ringmark export -p 812 --name 'request.*' --format chrome")]
+  ringmark export -p 812 --name 'request.*'")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
