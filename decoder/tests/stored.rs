@@ -45,7 +45,6 @@ fn shown(dump: &Dump) -> String {
     let damage = found.damage.len();
     found.damage.clear();
     let figures = dump.figures(Counted {
-        exact: true,
         slowest: 3,
         ..Counted::default()
     });

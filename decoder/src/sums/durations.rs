@@ -38,9 +38,8 @@ pub struct Durations {
     pub(super) sum: u128,
     pub(super) min: u64,
     pub(super) max: u64,
-    /// All of them, until there are too many; always all if `keeps_all`. Then those that `powers` does not count yet.
+    /// All of them, until there are too many. Then those that `powers` does not count yet.
     pub(super) exact: Vec<u64>,
-    pub(super) keeps_all: bool,
     /// By power of two; empty: there is no histogram.
     pub(super) powers: Vec<Option<Box<Counts>>>,
 }
@@ -50,20 +49,6 @@ impl Durations {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// None so far. Each is kept, and percentiles are exact: 8 bytes for each duration.
-    #[must_use]
-    pub fn exact() -> Self {
-        Self {
-            keeps_all: true,
-            ..Self::default()
-        }
-    }
-
-    /// [`Self::exact`], or else [`Self::new`].
-    pub(crate) fn kept(is_exact: bool) -> Self {
-        if is_exact { Self::exact() } else { Self::new() }
     }
 
     /// Adds one.
@@ -113,7 +98,7 @@ impl Durations {
             true => EXACT_MAX,
             false => WAITING_MAX,
         };
-        if self.exact.len() > most && !self.keeps_all {
+        if self.exact.len() > most {
             self.begin_powers();
         }
     }
@@ -317,15 +302,13 @@ pub(super) mod tests {
     fn percentiles_are_within_one_percent() {
         for seed in 1..20 {
             let all: Vec<u64> = numbers(seed).take(20_000).collect();
-            let (mut few, mut every) = (Durations::new(), Durations::exact());
+            let mut few = Durations::new();
             all.iter().for_each(|ns| few.add(*ns));
-            all.iter().for_each(|ns| every.add(*ns));
             let mut sorted = all.clone();
             sorted.sort_unstable();
             for percent in [0, 1, 50, 90, 99, 100] {
                 let rank = (all.len() * percent).div_ceil(100).max(1);
                 let exact = sorted[rank - 1];
-                assert_eq!(every.percentile_ns(percent as u32), exact, "seed {seed}");
                 let found = few.percentile_ns(percent as u32);
                 let wrong = found.abs_diff(exact) as f64;
                 assert!(

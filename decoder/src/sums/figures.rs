@@ -24,8 +24,6 @@ pub struct Counted {
     pub conditions: Option<Filter>,
     /// Bits of the function tracers by session; see `Calls::new`.
     pub tracers: Option<Vec<u64>>,
-    /// Keep every duration, for exact percentiles.
-    pub exact: bool,
     /// How many of the slowest spans and calls to keep.
     pub slowest: usize,
 }
@@ -120,8 +118,8 @@ impl<'d> Walk<'d> {
         Self {
             picker: Picker::new(filters, pairs, counted.tracers, true),
             sums: Sums {
-                spans: SpanProfile::new(counted.exact),
-                functions: Profile::new(counted.exact),
+                spans: SpanProfile::default(),
+                functions: Profile::default(),
                 events: Stats::default(),
                 slowest: Slowest::new(counted.slowest),
             },

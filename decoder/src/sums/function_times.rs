@@ -98,19 +98,9 @@ pub struct Profile {
     places: HashMap<(Vec<u8>, Vec<u8>), usize>,
     /// By number of the session and place of the function in it: what every call is looked up by.
     known: Vec<Vec<Option<usize>>>,
-    keeps_all: bool,
 }
 
 impl Profile {
-    /// Without calls. `is_exact`: percentiles are exact, at 8 bytes for each call.
-    #[must_use]
-    pub fn new(is_exact: bool) -> Self {
-        Self {
-            keeps_all: is_exact,
-            ..Self::default()
-        }
-    }
-
     /// Adds a call that ended in this session.
     pub fn add(&mut self, session: &Session, call: &Call<'_>) {
         self.of(session, call.function).add(call);
@@ -135,12 +125,10 @@ impl Profile {
     fn place(&mut self, session: &Session, function: &Function) -> usize {
         let module = module_name(session, function);
         let key = (module.to_vec(), function.name.clone());
-        let durations = Durations::kept(self.keeps_all);
         let place = *self.places.entry(key).or_insert_with_key(|(module, name)| {
             self.functions.push(FunctionTimes {
                 name: name.clone(),
                 module: module.clone(),
-                durations,
                 ..FunctionTimes::default()
             });
             self.functions.len() - 1

@@ -64,19 +64,9 @@ pub struct SpanProfile {
     places: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     /// Spans without a known type whose beginning is not in the trace.
     nameless: u64,
-    keeps_all: bool,
 }
 
 impl SpanProfile {
-    /// Without spans. `is_exact`: percentiles are exact, at 8 bytes for each span.
-    #[must_use]
-    pub fn new(is_exact: bool) -> Self {
-        Self {
-            keeps_all: is_exact,
-            ..Self::default()
-        }
-    }
-
     /// Adds a span that has ended.
     pub fn add(&mut self, span: &Span<'_>) {
         let times = self.of(span.target, span.name);
@@ -134,7 +124,6 @@ impl SpanProfile {
         self.spans.push(SpanTimes {
             name: name.to_vec(),
             target: target.to_vec(),
-            durations: Durations::kept(self.keeps_all),
             ..SpanTimes::default()
         });
         let names = self.places.entry(target.to_vec()).or_default();
@@ -158,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_beyond_the_limit_are_summed_up_together() {
-        let mut profile = SpanProfile::new(false);
+        let mut profile = SpanProfile::default();
         let name = |n: usize| n.to_string().into_bytes();
         (0..NAMES_MAX + 10).for_each(|n| profile.of(b"target", &name(n)).no_end += 1);
         // A name that has its place keeps it.

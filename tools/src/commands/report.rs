@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     lines: LinesOption,
     /// Write one HTML page: timeline, flame graph, durations, losses, open spans
-    #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "exact", "sort", "lines"])]
+    #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "sort", "lines"])]
     html: bool,
     /// Where to write the page, '-' for standard output
     #[arg(

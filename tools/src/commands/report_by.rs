@@ -11,8 +11,8 @@ use ringmark_console::units::{count, counted, duration};
 use ringmark_console::{Failure, Sink, Style, Table, note};
 
 /// Options that ask for something else of a report.
-const OTHERS: [&str; 9] = [
-    "slowest", "diff", "html", "json", "exact", "tracer", "paths", "callers", "callees",
+const OTHERS: [&str; 8] = [
+    "slowest", "diff", "html", "json", "tracer", "paths", "callers", "callees",
 ];
 
 /// Options that ask for sums by columns.

@@ -11,15 +11,7 @@ use crate::tables::path_table::{self, Order};
 use ringmark_console::{Failure, Sink, Style, printable};
 
 /// Options that ask for something else of a report.
-const OTHERS: [&str; 7] = [
-    "name",
-    "conditions",
-    "slowest",
-    "diff",
-    "html",
-    "json",
-    "exact",
-];
+const OTHERS: [&str; 6] = ["name", "conditions", "slowest", "diff", "html", "json"];
 
 /// Options that ask for paths.
 #[derive(Debug, Clone, Default, clap::Args)]

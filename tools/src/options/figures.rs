@@ -15,9 +15,6 @@ pub(crate) struct FigureOptions {
     last: LastOption,
     #[command(flatten)]
     pub(crate) conditions: ConditionOptions,
-    /// Exact P50 and P99, at 8 bytes of memory for each span; else they are within 1 %
-    #[arg(long)]
-    exact: bool,
     /// Show the N slowest spans and calls in place of the sums, each with the command that shows
     /// its lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -85,7 +82,6 @@ impl FigureOptions {
             records: chosen.records,
             conditions: chosen.conditions,
             tracers: self.calls.tracers(dump)?,
-            exact: self.exact,
             slowest: self.slowest.unwrap_or(0) as usize,
         }))
     }
