@@ -41,9 +41,7 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
         let shown = count(plan.counts().slices);
         let ms = last_ns / 1_000_000;
         let words = "spans and calls are more than a browser shows smoothly";
-        note(&format!(
-            "{shown} {words}: --from with the last {ms} ms fits"
-        ));
+        note(&format!("{shown} {words}: '--last {ms}ms' fits"));
     }
     let mut line = ProgressLine::new(true);
     let progress = |done: u64, all: u64| {
