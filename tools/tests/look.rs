@@ -247,21 +247,16 @@ fn event_types_go_off_and_on() {
             .all(|t| t["on"] == true)
     };
     assert!(is_on("emitter.text") && is_on("emitter.work"));
-    assert_eq!(
-        lines(
-            &stage,
-            &[
-                "events",
-                "--disable",
-                "emitter.*",
-                "--category",
-                "text",
-                "-p",
-                &pid
-            ]
-        ),
-        ["1 event type off"]
-    );
+    let off = [
+        "events",
+        "--disable",
+        "emitter.*",
+        "--category",
+        "text",
+        "-p",
+        &pid,
+    ];
+    assert_eq!(lines(&stage, &off), ["1 event type off"]);
     assert!(!is_on("emitter.text") && is_on("emitter.work"));
     let newest = || {
         let shown = stage.run(&["cat", "-p", &pid, "--name", "emitter.text", "--json"]);
@@ -272,23 +267,18 @@ fn event_types_go_off_and_on() {
     let last = newest();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(newest(), last, "off means off");
-    assert_eq!(
-        lines(
-            &stage,
-            &[
-                "events",
-                "--enable",
-                "*",
-                "--category",
-                "text",
-                "--level",
-                "warn",
-                "-p",
-                &pid
-            ]
-        ),
-        ["1 event type on"]
-    );
+    let on = [
+        "events",
+        "--enable",
+        "*",
+        "--category",
+        "text",
+        "--level",
+        "warn",
+        "-p",
+        &pid,
+    ];
+    assert_eq!(lines(&stage, &on), ["1 event type on"]);
     wait_until(LIMIT, "new events", || (newest() > last).then_some(()));
     let types = states();
     let text = types.iter().find(|t| t["name"] == "emitter.text").unwrap();
