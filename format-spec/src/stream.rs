@@ -202,7 +202,8 @@ layout! {
 layout! {
     /// Which collector measured a HOST_CLOCK, after [`HostClock`].
     pub struct HostClockSource: 24 {
-        /// Identity of the store whose collector measured; of the collector, where several share a store.
+        /// Identity of the store whose collector measured; of the collector, where several share a store;
+        /// zero in what a reader wrote.
         0 collector: [u8; 16],
         /// Bound of the error of that collector's own clock, ns; 0: not known.
         16 error_ns: u64,

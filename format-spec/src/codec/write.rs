@@ -9,7 +9,7 @@ use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Windo
 use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
-use crate::stream::HostClock;
+use crate::stream::{HostClock, HostClockSource};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
 #[must_use]
@@ -129,7 +129,8 @@ pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(),
     block(out, header(kind::WINDOW, session), window.as_bytes())
 }
 
-/// Appends a HOST_CLOCK block.
+/// Appends a HOST_CLOCK block. It names no collector: a reader writes it, with the error of the collector's own clock in
+/// that of the measurement.
 ///
 /// # Errors
 /// [`CodecError::TooLarge`].
@@ -139,7 +140,9 @@ pub fn host_clock(
     measured: &HostClock,
 ) -> Result<(), CodecError> {
     let header = header(kind::HOST_CLOCK, session);
-    block(out, header, measured.as_bytes())
+    let source = HostClockSource::new_zeroed();
+    let content = [measured.as_bytes(), source.as_bytes()].concat();
+    block(out, header, &content)
 }
 
 /// Appends an ENDING block: how the session ended, and the tick at which that was seen; 0: it was

@@ -48,8 +48,8 @@ trace has in one program or module alone is compared, however those are called.
 --host and --service choose in both, --pid in A. Counts of profiles are not
 compared.
 
---by sums up the durations of all rows of 'export --format csv' by their columns,
-or by names of arguments: --by host,name. ROWS counts all, COUNT those with a
+--by sums up the durations of all rows of 'export --format csv' by columns, or
+by names of arguments: --by host,name. ROWS counts all, COUNT those with a
 duration. Percentiles are within 0.4 %, bounds of --hist within 1.6 %; --hist of
 several stores are merged by sums of their counts.
 

@@ -182,7 +182,7 @@ pub(super) fn next(out: &mut impl Write, style: Style, file: &Path, dir: &Path) 
     let (file, dir) = (quoted(file), quoted(dir));
     writeln!(out, "\n{}Try next{}", style.heading(), style.plain())?;
     writeln!(out, "  {own} cat {file} -n 20")?;
-    writeln!(out, "  {own} list -v {file}")?;
+    writeln!(out, "  {own} report {file}")?;
     writeln!(out, "  {own} record -- {own} demo --index {dir}")
 }
 
