@@ -120,7 +120,11 @@ fn a_reader_gets_what_is_chosen_and_little_else() {
     let file = File::open(scene.path("tests.parquet")).unwrap();
     let columns = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     assert_eq!(columns.metadata().file_metadata().num_rows(), rows);
-    let (few, less) = read_by(&mut scene, &moto, &["export", "--format", "csv", "-o", "-", "--host", "none"]);
+    let (few, less) = read_by(
+        &mut scene,
+        &moto,
+        &["export", "--format", "csv", "-o", "-", "--host", "none"],
+    );
     println!("another host: {few} requests, {less} bytes");
     assert!(few <= 2 + segments && less < bytes, "{few}: {less}");
 }
