@@ -16,7 +16,7 @@ use ringmark_reader::{DirectoryRemovals, ReaderError, SessionInfo, clean, find, 
 use serde_json::json;
 
 use crate::commands::listed;
-use crate::commands::listed::{Listed, Look, by_process};
+use crate::commands::listed::{Listed, by_process};
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::trace_files;
 use crate::options::rows::LinesOption;
@@ -72,14 +72,8 @@ impl Args {
             return self.of_files();
         }
         self.chosen.require_none()?;
-        let (mut sessions, errors) = listed::sessions(self.pid)?;
-        if self.verbose {
-            let look = Look {
-                interval: self.interval,
-                is_of_one: self.pid.is_some(),
-            };
-            listed::add_details(&mut sessions, look)?;
-        }
+        let interval = self.verbose.then_some(self.interval);
+        let (sessions, errors) = listed::sessions(self.pid, interval)?;
         let others = self.others();
         let mut out = self.sink();
         if self.json.is_on() {

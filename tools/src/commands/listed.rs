@@ -33,16 +33,21 @@ pub(super) struct Listed {
     details: Option<Details>,
 }
 
-/// All sessions that can be opened, those that are alive first, and the errors of the others.
+/// All sessions that can be opened, those that are alive first, and the errors of the others. `interval`: with details,
+/// for which events are counted so long.
 ///
 /// # Errors
-/// The one process that is asked for has none, or one cannot be opened.
-pub(super) fn sessions(pid: Option<u32>) -> anyhow::Result<(Vec<Listed>, Vec<ReaderError>)> {
-    let (mut sessions, mut errors) = (Vec::new(), Vec::new());
+/// The one process that is asked for has none, or one cannot be opened or read.
+pub(super) fn sessions(
+    pid: Option<u32>,
+    interval: Option<Duration>,
+) -> anyhow::Result<(Vec<Listed>, Vec<ReaderError>)> {
     let all = match pid {
         Some(pid) => find::by_pid(pid)?,
         None => find::all(),
     };
+    let before = interval.map(|interval| FirstLook::wait(&all, interval));
+    let (mut sessions, mut errors) = (Vec::new(), Vec::new());
     for found in all {
         match Session::open_found(&found, Access::Observe) {
             Ok(session) => sessions.push(Listed {
@@ -59,6 +64,9 @@ pub(super) fn sessions(pid: Option<u32>) -> anyhow::Result<(Vec<Listed>, Vec<Rea
         }
     }
     sessions.sort_by_key(|listed| (!listed.info.alive, listed.info.started_real_ns));
+    if let Some(before) = before {
+        add_details(&mut sessions, &before, pid.is_some())?;
+    }
     Ok((sessions, errors))
 }
 
@@ -144,47 +152,55 @@ struct Details {
     last_words: String,
 }
 
-/// How closely sessions are looked at.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    /// How long events are counted for their rates.
-    pub(super) interval: Duration,
-    /// One process is asked for: all its threads are shown, and an error is one of the command.
-    pub(super) is_of_one: bool,
+/// What was counted before.
+#[derive(Debug)]
+struct FirstLook {
+    counts: RingCounts,
+    at: Instant,
 }
 
-/// Looks at what sessions do, twice. Those of a process that cannot be read keep their lines in the table.
+impl FirstLook {
+    /// Counts the events of sessions, and waits if one of them is alive.
+    fn wait(all: &[FoundSession], interval: Duration) -> Self {
+        let mut counts = RingCounts::default();
+        let mut is_alive = false;
+        // What cannot be read now is told by the second look.
+        for session in all.iter().filter_map(|found| open(found).ok()) {
+            is_alive |= SessionInfo::of(&session).alive;
+            if let Ok(dump) = rings::of_sessions([session]) {
+                counts.add(&dump);
+            }
+        }
+        let at = Instant::now();
+        if is_alive {
+            thread::sleep(interval);
+        }
+        Self { counts, at }
+    }
+}
+
+/// Adds what sessions do. `is_of_one`: one process is asked for, so all its threads are shown.
 ///
 /// # Errors
 /// The one process that is asked for cannot be read.
-pub(super) fn add_details(listed: &mut [Listed], look: Look) -> anyhow::Result<()> {
-    let mut before = RingCounts::default();
-    let processes = by_process(listed);
-    for places in &processes {
-        if let Ok(dump) = read(listed, places) {
-            before.add(&dump);
-        }
-    }
-    let start = Instant::now();
-    if listed.iter().any(|session| session.info.alive) {
-        thread::sleep(look.interval);
-    }
-    for places in &processes {
-        let dump = match read(listed, places) {
+fn add_details(listed: &mut [Listed], before: &FirstLook, is_of_one: bool) -> anyhow::Result<()> {
+    for places in by_process(listed) {
+        let dump = match read(listed, &places) {
             Ok(dump) => dump,
-            Err(error) if look.is_of_one => return Err(error),
-            Err(_) => continue,
+            Err(error) if is_of_one => return Err(error),
+            Err(_) => Dump::default(),
         };
-        let seconds = start.elapsed().max(Duration::from_millis(1)).as_secs_f64();
-        let show = match look.is_of_one {
+        let elapsed = before.at.elapsed().max(Duration::from_millis(1));
+        let show = match is_of_one {
             true => Show::Threads,
             false => Show::Short,
         };
         let mut words = last_words::text(&dump, show);
         for place in places.iter().rev() {
             let session = &mut listed[*place];
+            let counts = (&before.counts, elapsed.as_secs_f64());
             session.details = Some(Details {
-                rings: ring_table::rows(&session.info, &dump, &before, seconds),
+                rings: ring_table::rows(&session.info, &dump, counts),
                 kept: kept(session, &dump),
                 last_words: std::mem::take(&mut words),
             });

@@ -44,8 +44,7 @@ pub(crate) struct RingRow {
 pub(crate) fn rows(
     info: &SessionInfo,
     dump: &Dump,
-    before: &RingCounts,
-    seconds: f64,
+    (before, seconds): (&RingCounts, f64),
 ) -> Vec<RingRow> {
     let session = dump.sessions.iter().find(|s| s.uuid == info.uuid);
     let row = |ring: &RingInfo| {
