@@ -70,8 +70,8 @@ def run_all(_place, _size, _daemons):
 
 
 def output(claim, function):
-    command = ["cargo", "test", "-q", "--release", "-p", "ringmark-tests", "--test", claim.test,
-               "--", "--exact", function, "--nocapture", "--test-threads=1"]
+    command = ["cargo", "nextest", "run", "--cargo-quiet", "-p", "ringmark-tests", "--no-capture",
+               "--filterset", f"test(={claim.test}::{function})"]
     env = race.environment(**({"RINGMARK_LONG": "1"} if claim.is_long else {}))
     said, is_passed = race.finished(command, LIMIT_S, ROOT, env)
     return said if is_passed or claim.is_long else ""

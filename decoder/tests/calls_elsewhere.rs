@@ -1,6 +1,6 @@
 //! Calls on stacks that are not their thread's own: paired by their slots, nested by them.
 
-mod common;
+use crate::common;
 
 use common::function_schema::{function, function_types, module};
 use common::*;

@@ -1,6 +1,6 @@
 //! Calls of a thread whose records were lost, and calls in which it waited for its reader.
 
-mod common;
+use crate::common;
 
 use common::function_schema::{entry, function, function_type, function_types, module};
 use common::*;

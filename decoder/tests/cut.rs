@@ -1,7 +1,7 @@
 //! A piece of a trace shows what the trace shows of that time, line by line, and has nothing else of
 //! what the program said.
 
-mod common;
+use crate::common;
 
 use common::random_trace::{DONE, RandomTrace, SECRET, Step};
 use common::*;

@@ -1,6 +1,6 @@
 //! Bad input: the right words, and everything that is sound still comes out.
 
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_decoder::{BlockReader, Fault, Item};

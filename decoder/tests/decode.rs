@@ -1,6 +1,6 @@
 //! Sound dumps: what comes out, in which order, with which losses.
 
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_decoder::{Filter, Output, Stats};

@@ -1,6 +1,6 @@
 //! Sessions that are read piece by piece: each event once, and what was lost between.
 
-mod common;
+use crate::common;
 
 use common::{PageOf, start};
 use ringmark_decoder::{Follower, Loss, Output, Why};

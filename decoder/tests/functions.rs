@@ -1,6 +1,6 @@
 //! Function records: their names, their callers, and the calls they make together.
 
-mod common;
+use crate::common;
 
 use common::function_schema::{function, function_types, module, tracer};
 use common::*;

@@ -1,6 +1,6 @@
 //! Any input at all: no panic, bounded output, and no flipped byte goes unnoticed.
 
-mod common;
+use crate::common;
 
 use common::*;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! JSON lines: one type per key and argument, ids as texts, no key twice, nothing rounded.
 
-mod common;
+use crate::common;
 
 use common::{FieldOf, PageOf, SESSION, end, event_entry, field, json, read, schema, start};
 use ringmark_format::attribute::tag;

@@ -1,6 +1,6 @@
 //! Losses: where they stand among the events, and when they happened.
 
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_decoder::Output;

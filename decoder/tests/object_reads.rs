@@ -14,7 +14,7 @@ use ringmark_decoder::store::{
 };
 use ringmark_decoder::{Dump, DumpBuilder, Filter, Output, SessionChoice};
 
-mod common;
+use crate::common;
 
 use common::many_hosts::{EVENTS, HOSTS, PAGES, SEGMENTS, STEP, WHOLE, fill};
 

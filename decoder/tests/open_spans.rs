@@ -1,7 +1,7 @@
 //! Open spans of a trace file: the latest copy counts, what has a record is finished, texts are cut
 //! where their frame ends.
 
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_decoder::{Dump, Kept, Moment, OpenThread, Value};

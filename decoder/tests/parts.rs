@@ -1,7 +1,7 @@
 //! Promise: a trace that is read in parts has the rows that it has as a whole, each once. Spans and calls
 //! go over any number of parts; pages that come late or twice change nothing.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! Several sessions of one process: one order by raw tick, nested by thread.
 
-mod common;
+use crate::common;
 
 use common::function_schema::{function, function_type, function_types, module, tracer};
 use common::*;

@@ -1,7 +1,7 @@
 //! What a sample of pages says of a session: events that were not looked at are estimated, those that
 //! were looked at before do not count again.
 
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_decoder::{Sampled, SampledKind, SampledName, Samples};

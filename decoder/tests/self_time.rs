@@ -1,7 +1,7 @@
 //! The own time of spans and calls is what a count of single nanoseconds gives, and is not known of what
 //! began before a piece of the trace.
 
-mod common;
+use crate::common;
 
 use common::function_schema::function_type;
 use common::random_trace::{DONE, more_schema};

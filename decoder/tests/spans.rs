@@ -1,7 +1,7 @@
 //! Spans of several records: what one is when it is read, and what is said where records are
 //! missing.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

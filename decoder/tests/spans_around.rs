@@ -1,7 +1,7 @@
 //! Which finished spans a record lies in does not depend on where pages end: a page without the end of
 //! a span is not walked for them.
 
-mod common;
+use crate::common;
 
 use common::random_trace::{DONE, more_schema};
 use common::*;

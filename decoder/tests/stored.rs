@@ -1,6 +1,6 @@
 //! Pages that stay in their file show what pages in memory show.
 
-mod common;
+use crate::common;
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! A dump of the last part of a session: what is earlier is left out, what reaches into it stays.
 
-mod common;
+use crate::common;
 
 use common::function_schema::{self, function_type, function_types};
 use common::*;

@@ -1,9 +1,8 @@
 //! Folded stacks have the time in which each span was the innermost one, of those spans of which all that
 //! lay inside is known.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod spans;
+use crate::common;
+use crate::spans;
 
 use std::collections::BTreeMap;
 

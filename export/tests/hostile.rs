@@ -1,9 +1,8 @@
 //! Strings that a program may record to do harm are inert in every format: nothing in the output
 //! drives a terminal, reorders text, or ends a string, a line or a frame early.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod corpus;
+use crate::common;
+use crate::corpus;
 
 use common::*;
 use corpus::{corpus, is_harmful, trace};

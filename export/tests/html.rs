@@ -1,9 +1,8 @@
 //! The page holds what the trace holds, and nothing in it that a program recorded can do anything.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod corpus;
-mod page;
+use crate::common;
+use crate::corpus;
+use crate::page;
 
 use common::*;
 use corpus::{corpus, is_harmful, trace};

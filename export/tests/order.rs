@@ -1,10 +1,9 @@
 //! Slices begin and end where their records say, whatever the order of the records: over many
 //! stretches, nested, overlapping, with calls of which only the ends were recorded.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod packets;
-mod spans;
+use crate::common;
+use crate::packets;
+use crate::spans;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,6 @@
 //! Bytes of a slice and of an argument in Perfetto's format.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::*;
 use ringmark_export::{Cut, Format, Plan, write};

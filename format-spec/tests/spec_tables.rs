@@ -1,7 +1,7 @@
 //! The tables of `SPEC.md` equal the code, in both directions. The comparer is itself tested with
 //! planted drifts.
 
-mod spec_text;
+use crate::spec_text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `#[derive(Event)]`: the record has the layout of the struct. In a program without `unsafe`.
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use ringmark::Event;
 use ringmark::Level;

@@ -2,7 +2,7 @@
 //! described that does not hold for every record.
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use ringmark::Value;
 

@@ -1,7 +1,7 @@
 //! `#[instrument]` on functions: one finished span a call; only declared arguments are recorded.
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use std::panic;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 //! and the payload bytes.
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use common::Recorded;
 use ringmark::{async_span, event, instrument};

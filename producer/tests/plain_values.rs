@@ -2,7 +2,7 @@
 //! the same values. In a program without `unsafe`.
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use common::Recorded;

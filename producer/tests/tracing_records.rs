@@ -2,7 +2,7 @@
 #![cfg(feature = "tracing")]
 #![forbid(unsafe_code)]
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 use std::fmt;

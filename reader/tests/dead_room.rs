@@ -2,7 +2,7 @@
 //! were read to their end, the oldest first, beyond the cap. Others stay, however old they are. The
 //! sessions of one process go together.
 
-mod common;
+use crate::common;
 
 use std::fs::File;
 use std::path::PathBuf;

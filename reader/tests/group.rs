@@ -3,7 +3,7 @@
 //! The process is the test's own. Each test runs in a process that it starts for itself, with a
 //! session directory of its own.
 
-mod common;
+use crate::common;
 
 use std::env;
 use std::process::Command;

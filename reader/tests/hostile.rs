@@ -1,6 +1,6 @@
 //! Shared memory that changes at random while it is read: no crash, no hang, bounded memory.
 
-mod common;
+use crate::common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Living and dying processes: snapshots, death watch, control, sessions by pid.
 
-mod common;
+use crate::common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Recording: everything that was committed is in the dump, once, whatever the outputs do.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! A failing output: what lies before the failure is a valid dump, nothing else was released.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::io;

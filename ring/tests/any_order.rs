@@ -2,7 +2,7 @@
 //! its place is its own, and no reader is given the page as finished.
 #![cfg(not(loom))]
 
-mod heap;
+use crate::heap;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,7 +1,7 @@
 //! The protocol over heap memory: no file, no other process.
 #![cfg(not(loom))]
 
-mod heap;
+use crate::heap;
 
 use heap::{COLD_EXTENDS, Copied, HeapRing, Request, Shape, base_at};
 use ringmark_format::TypeId;

@@ -2,7 +2,7 @@
 //! the running session, a region of span ids.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

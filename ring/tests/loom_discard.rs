@@ -2,7 +2,7 @@
 //! switches none that was not released.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -2,7 +2,7 @@
 //! there for each side that has seen the word.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! a span that has left the stack has its record.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use loom::thread;
 use models::*;

@@ -1,7 +1,7 @@
 //! Overwrite mode over loom's atomics: a copy that an observer keeps is one page, whole.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use loom::thread;
 use models::*;

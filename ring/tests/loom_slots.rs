@@ -2,7 +2,7 @@
 //! written before a word was published is there for each side that has seen the word.
 #![cfg(loom)]
 
-mod models;
+use crate::models;
 
 use loom::thread;
 use models::*;

@@ -4,7 +4,7 @@
 //! kill, too: what was committed by then must be found.
 #![cfg(not(loom))]
 
-mod heap;
+use crate::heap;
 
 use std::cell::RefCell;
 

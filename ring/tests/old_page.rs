@@ -2,7 +2,7 @@
 //! clock of the test's own, what each event takes, on which way, and when the page is switched.
 #![cfg(not(loom))]
 
-mod heap;
+use crate::heap;
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! The stack of open spans as its thread and a reader see it: what is shown is what is open, in
 //! whatever order spans end, at every depth.
 
-mod heap;
+use crate::heap;
 
 use heap::{HeapRing, Shape};
 use ringmark_format::TypeId;

@@ -3,7 +3,7 @@
 //! `--cfg planted` as well, the order that fills a frame before it is claimed is caught.
 #![cfg(steps)]
 
-mod heap;
+use crate::heap;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

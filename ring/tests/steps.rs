@@ -1,8 +1,8 @@
 //! Every step of the real writer at which a signal handler may come, one after the other. Run with
-//! `RUSTFLAGS="--cfg steps" cargo test -p ringmark-ring --test steps`.
+//! `RUSTFLAGS="--cfg steps" cargo nextest run -p ringmark-ring steps::`.
 #![cfg(steps)]
 
-mod heap;
+use crate::heap;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -222,7 +222,7 @@ fn kill_at_each(built: &Built, kind: &str, calls: &str) -> usize {
         strace.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
         strace.arg(format!("trace={calls}"));
         strace.args(["-e", &format!("inject={calls}:signal=KILL:when={number}")]);
-        strace.arg(env!("CARGO_BIN_EXE_load"));
+        strace.arg(ringmark_tests::program!("load"));
         strace.arg(target.pid().to_string());
         strace.arg(built.library());
         strace.args(["30", "attach_library_start", "abc"]);

@@ -1,7 +1,7 @@
 //! Promise: babeltrace2 finds in an export what our decoder finds: events by name, their arguments and
 //! times, threads, and what was lost between which times.
 
-mod pictured;
+use crate::pictured;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -138,7 +138,9 @@ fn events_and_losses_are_those_of_our_decoder() {
     let mut command = ringmark();
     command.env("RINGMARK_DIR", fixture.sessions());
     command.arg("record").arg("-o").arg(&whole).arg("--");
-    command.arg(env!("CARGO_BIN_EXE_orders")).args(["5", "300"]);
+    command
+        .arg(ringmark_tests::program!("orders"))
+        .args(["5", "300"]);
     let _ = run(&mut command, SOON).expect("the tool").expect_code(0);
     compare_cuts(&fixture, &whole);
 }

@@ -90,7 +90,7 @@ fn record(fixture: &Fixture, options: &str, rounds: u64) -> (Made, PathBuf) {
     command.env("RINGMARK_DIR", fixture.sessions());
     command.env("RINGMARK", options);
     command.arg("record").arg("-o").arg(&trace).arg("--");
-    command.arg(env!("CARGO_BIN_EXE_known"));
+    command.arg(ringmark_tests::program!("known"));
     let done = run(command.arg(rounds.to_string()), SOON).expect("the tool");
     (Made::of(&done.stdout_text()), trace)
 }

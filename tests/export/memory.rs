@@ -3,9 +3,7 @@
 //!
 //! With `RINGMARK_LONG=1` alone: traces of two lengths, and one of 1 GB with the bar.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod nested_spans;
+use crate::nested_spans;
 
 use std::fs;
 use std::path::Path;

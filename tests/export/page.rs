@@ -1,7 +1,7 @@
 //! Promise: the page of `report --html` shows in a browser what our decoder finds: spans, events,
 //! losses, open spans. It asks the network for nothing and reports no error.
 
-mod pictured;
+use crate::pictured;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -174,7 +174,7 @@ fn what_the_page_shows_is_what_the_trace_holds() {
     command.env("RINGMARK_DIR", fixture.sessions());
     command.arg("record").arg("-o").arg(&whole).arg("--");
     command
-        .arg(env!("CARGO_BIN_EXE_orders"))
+        .arg(ringmark_tests::program!("orders"))
         .args(["11", "300"]);
     let _ = run(&mut command, SOON).expect("the tool").expect_code(0);
     compare(&fixture, browser, &whole);
@@ -194,7 +194,7 @@ fn spans_that_a_killed_program_was_in_are_open() {
     let Some(browser) = browser() else { return };
     let fixture = Fixture::new("page-open");
     let (ready, file) = (fixture.path("ready"), fixture.path("killed.rmk"));
-    let mut command = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
+    let mut command = fixture.program(ringmark_tests::program!("in_spans"), "mode=overwrite");
     command.arg("hold").arg(&ready);
     let program = Running::start(&mut command).expect("a program");
     wait_until(SOON, "a program in its spans", || {
@@ -223,7 +223,9 @@ fn summary_of_end(fixture: &Fixture, browser: &str, way: &str) -> (String, u32) 
     let mut command = ringmark();
     command.env("RINGMARK_DIR", fixture.sessions());
     command.arg("record").arg("-o").arg(&file).arg("--");
-    command.arg(env!("CARGO_BIN_EXE_ways_to_end")).arg(way);
+    command
+        .arg(ringmark_tests::program!("ways_to_end"))
+        .arg(way);
     let _ = run(&mut command, SOON).expect("the tool");
     let dump = decode(std::slice::from_ref(&file));
     let page = fixture.path("end.html");
@@ -260,7 +262,7 @@ fn a_store_has_a_page_that_goes_to_a_pipe() {
     let Some(browser) = browser() else { return };
     let fixture = Fixture::new("page-store");
     let ringmark_says = "mode=discard,ring=1M,session=16M,keep=always";
-    let program = fixture.start(env!("CARGO_BIN_EXE_emit"), ringmark_says, "2 150");
+    let program = fixture.start(ringmark_tests::program!("emit"), ringmark_says, "2 150");
     let _ = program.finish(SOON).expect_code(0);
     let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let collecting = Collecting::with(options(Address::Unix(socket.clone()), &store));

@@ -3,9 +3,7 @@
 //!
 //! A small trace every day, for what is shown. With `RINGMARK_LONG=1` the million, and the bars.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod many_spans;
+use crate::many_spans;
 
 use many_spans::{ManySpans, many_spans};
 use ringmark_tests::browser::{browser, look};

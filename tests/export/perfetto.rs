@@ -1,7 +1,7 @@
 //! Promise: Perfetto's trace processor finds in an export what the programs did and what our decoder
 //! finds: counts, names, arguments, durations, depths, threads, losses.
 
-mod pictured;
+use crate::pictured;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn orders_are_there_with_their_arguments() {
     };
     let fixture = Fixture::new("export-orders");
     let dump = fixture.path("orders.rmk");
-    let program = env!("CARGO_BIN_EXE_orders");
+    let program = ringmark_tests::program!("orders");
     let _ = record(&fixture, program, &["7", &COUNT.to_string()], "orders.rmk");
     let file = export(&dump, &[]);
     compare(folder, &decode(&[dump]), &file);
@@ -115,7 +115,7 @@ fn every_page_that_is_missing_is_counted() {
         return;
     };
     let fixture = Fixture::new("export-pages");
-    let program = env!("CARGO_BIN_EXE_orders");
+    let program = ringmark_tests::program!("orders");
     let _ = record(&fixture, program, &["3", "400"], "whole.rmk");
     let whole = std::fs::read(fixture.path("whole.rmk")).expect("a trace file");
     let seeds = if is_long() { 20 } else { 2 };
@@ -174,7 +174,7 @@ fn events_are_there_without_their_names() {
         return;
     };
     let fixture = Fixture::new("export-nameless");
-    let program = env!("CARGO_BIN_EXE_orders");
+    let program = ringmark_tests::program!("orders");
     let _ = record(&fixture, program, &["5", "200"], "whole.rmk");
     let whole = std::fs::read(fixture.path("whole.rmk")).expect("a trace file");
     let path = fixture.path("nameless.rmk");

@@ -2,9 +2,7 @@
 //!
 //! With `RINGMARK_LONG=1` alone: CPU time of whole commands, from start to end, in turn.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-mod nested_spans;
+use crate::nested_spans;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,22 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use ringmark_tests::binary::built_library;
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::library;
 use ringmark_tests::{Finished, is_long, require_tools, run, workspace_root};
 
 /// Six threads and their reader share two processors with other tests.
 const LIMIT: Duration = Duration::from_secs(120);
 const LIMIT_LONG: Duration = Duration::from_secs(3600);
-
-fn tracer() -> &'static Path {
-    static TRACER: OnceLock<PathBuf> = OnceLock::new();
-    TRACER.get_or_init(|| built_library("ringmark-functions", "libringmark_functions.so"))
-}
 
 /// Compiles `source` of `tests/programs/functions` to `output`.
 fn compile(fixture: &Fixture, compiler: &str, source: &str, output: &str, flags: &str) -> PathBuf {
@@ -42,7 +36,7 @@ fn traced(program: &Path, arguments: &str, preload: bool) -> Finished {
     // Programs built with -pg leave a profile where they run.
     command.current_dir(program.parent().expect("a file has a directory"));
     command.args(arguments.split_whitespace());
-    command.env(if preload { "LD_PRELOAD" } else { "TRACER" }, tracer());
+    command.env(if preload { "LD_PRELOAD" } else { "TRACER" }, library());
     run(&mut command, if is_long() { LIMIT_LONG } else { LIMIT }).expect("it starts")
 }
 

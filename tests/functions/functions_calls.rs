@@ -1,7 +1,7 @@
 //! Promise: tracing every function of a program changes nothing that the program does, and each
 //! call is there: entries are exits, calls that were unwound and calls that are open, per thread.
 
-mod calls;
+use crate::calls;
 
 use std::io::Write;
 use std::process::Stdio;

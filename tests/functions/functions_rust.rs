@@ -2,17 +2,16 @@
 //! is there, with its end by a return, `?` or a panic. At rest a site is one NOP, and without the
 //! feature the attribute leaves no byte.
 
-#[allow(dead_code, reason = "its other half is for programs in C")]
-mod calls;
+use crate::calls;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use self::calls::{DISCARD, Program, own_counts};
 use ringmark_reader::{Access, Session, control};
-use ringmark_tests::binary::{built, built_with};
+use ringmark_tests::binary::{BUILT, built};
 use ringmark_tests::code::{Instruction, compare_with_golden, disassemble, disassemble_all};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, calls, library, ringmark, start, tool};
@@ -27,12 +26,12 @@ const NOP: &str = "nopl 0x0(%rax,%rax,1)";
 
 /// The program with sites.
 fn sites() -> PathBuf {
-    built_with(PACKAGE, "functions-sites", "functions")
+    built("functions-sites")
 }
 
 /// The same, built otherwise: what Cargo's configuration says of it.
 fn sites_with(configuration: &str) -> PathBuf {
-    let target = sites().with_file_name("functions-otherwise");
+    let target = Path::new(BUILT).with_file_name("functions-otherwise");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace_root());
     cargo.args([
@@ -96,7 +95,7 @@ fn a_site_is_one_nop() {
     if !require_tools(&["objdump"]) {
         return;
     }
-    let (with, without) = (sites(), built(PACKAGE, "functions-plain"));
+    let (with, without) = (sites(), built("functions-plain"));
     for (function, of_a_call) in [("leaf_sum", 2), ("leaf_calls", 0)] {
         let name = format!("ringmark_test_functions::leaves::{function}");
         let (with, without) = (disassemble(&with, &name), disassemble(&without, &name));
@@ -159,8 +158,8 @@ fn without_the_feature_no_byte_is_left() {
     if !require_tools(&["objdump", "readelf"]) {
         return;
     }
-    let attribute = built_with(PACKAGE, "functions-attribute", "attribute");
-    let plain = built(PACKAGE, "functions-plain");
+    let attribute = built("functions-attribute");
+    let plain = built("functions-plain");
     let code = |program| {
         let mut all = disassemble_all(program, "ringmark_test_functions::");
         // Functions of one name, such as closures, come in the order of their hashes.

@@ -1,8 +1,7 @@
 //! Promise: where a compiler left sites at the exits of functions, too (XRay, `-minstrument-return`),
 //! calls are recorded without a return address being replaced, and nothing else is different.
 
-#[allow(dead_code, reason = "shared with tests that need more of it")]
-mod calls;
+use crate::calls;
 
 use std::io::Write;
 use std::process::Stdio;

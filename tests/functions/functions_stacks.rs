@@ -1,8 +1,7 @@
 //! Promise: calls on stacks that are not their thread's own, such as those of coroutines, have their
 //! ends, times and counts, in whatever order they end; and the program does what it does.
 
-#[allow(dead_code, reason = "shared with tests that need more of it")]
-mod calls;
+use crate::calls;
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Promise: a tracer records from one function's entry or end on, and up to another's, call for call
 //! in every thread; a function asks for a snapshot.
 
-#[allow(dead_code, reason = "shared with tests that need more of it")]
-mod calls;
+use crate::calls;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,7 @@
 //! of traced functions, waits for the recorder in the rings of both; a recorder that is stopped holds
 //! each thread up once in all.
 
-#[path = "../session/c/mod.rs"]
-#[expect(dead_code, reason = "compilers other than gcc")]
-mod c;
+use crate::c;
 
 use std::collections::BTreeMap;
 use std::fs;

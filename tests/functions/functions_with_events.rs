@@ -2,11 +2,7 @@
 //! library the process holds and whenever the function tracer comes; by raw tick each event lies
 //! inside the call that emitted it, where the program emitted it.
 
-#[path = "../session/c/mod.rs"]
-#[expect(dead_code, reason = "compilers other than gcc")]
-mod c;
-#[expect(dead_code, reason = "shared with tests of the ways to record")]
-mod with_events;
+use crate::with_events;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,10 +3,7 @@
 //! program. Each event lies where the program emitted it; of rings that are overwritten that holds in
 //! the time that all of them cover.
 
-#[path = "../session/c/mod.rs"]
-#[expect(dead_code, reason = "compilers other than gcc")]
-mod c;
-mod with_events;
+use crate::with_events;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

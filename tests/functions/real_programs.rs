@@ -50,7 +50,7 @@ fn lua() {
 #[test]
 fn sqlite() {
     if !is_long() {
-        return log_skip("real_programs: SQLite is for --long");
+        return log_skip("real_programs: SQLite is for ./test --full");
     }
     let script = workspace_root().join("tests/programs/functions/real_work.sql");
     let work = ["5", "100"].map(|rounds| {

@@ -16,8 +16,8 @@ use ringmark_tests::process::SLEEPS;
 use ringmark_tests::{Finished, Running, require_namespaces, require_tools, run};
 use rustix::process::geteuid;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const NOBODY: u32 = 65534;
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=1M";
 

@@ -10,8 +10,7 @@ use ringmark_format::codec::crc32;
 use ringmark_tests::is_long;
 use zerocopy::IntoBytes;
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 const THREADS: usize = 2;
 /// Values of every byte in the short run.

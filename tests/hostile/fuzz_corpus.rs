@@ -8,13 +8,11 @@ use ringmark_decoder::{DumpBuilder, Output};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::workspace_root;
 
-#[path = "../../fuzz/src/lib.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a crate of its own in fuzz/")]
-mod bodies;
+use crate::bodies;
 
 use bodies::{cli_patterns, dump_blocks, repair, ring_image, schema, stream};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 fn corpus(target: &str) -> PathBuf {
     workspace_root().join("fuzz/corpus").join(target)
@@ -133,7 +131,7 @@ fn an_image_is_its_input() {
 }
 
 /// Writes what the fuzzers begin with; by hand, after a change of the format:
-/// `cargo test --release -p ringmark-tests --test fuzz_corpus -- --ignored`.
+/// `cargo nextest run -p ringmark-tests write_seeds --run-ignored only`.
 #[test]
 #[ignore = "writes into the checkout"]
 fn write_seeds() {

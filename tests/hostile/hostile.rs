@@ -18,7 +18,7 @@ use ringmark_reader::{
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::{is_long, require_tools, run};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// A generator of numbers, good enough to hit everything and the same in every run.
 struct Numbers(u64);

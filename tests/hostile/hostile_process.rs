@@ -16,9 +16,9 @@ use ringmark_tests::random::Random;
 use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
-const SCRIBBLER: &str = env!("CARGO_BIN_EXE_scribbler");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
+const SCRIBBLER: &str = ringmark_tests::program!("scribbler");
 const HEALTHY: &str = "mode=discard,ring=8M,page=16K,session=64M,keep=always";
 const THREADS: u64 = 2;
 const EVENTS: u64 = 100_000;

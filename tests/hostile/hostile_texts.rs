@@ -1,10 +1,7 @@
 //! Promise: a text that a program recorded does nothing in any output, at whatever place it stands:
 //! it drives no terminal, reorders nothing, ends no string early, and runs nowhere.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-#[path = "../../export/tests/corpus/mod.rs"]
-mod corpus;
+use crate::corpus;
 
 use std::path::Path;
 use std::process::Command;
@@ -221,7 +218,7 @@ fn no_cell_of_a_table_is_a_formula() {
 fn a_living_program_drives_no_terminal() {
     let fixture = Fixture::new("texts-living");
     let program = fixture.path("=\x1b[31m\u{202e}x");
-    let _ = std::fs::copy(env!("CARGO_BIN_EXE_rude_names"), &program).expect("a copy");
+    let _ = std::fs::copy(ringmark_tests::program!("rude_names"), &program).expect("a copy");
     let ready = fixture.path("ready");
     let mut command = fixture.program(program.to_str().expect("UTF-8"), "mode=overwrite");
     let running = Running::start(command.arg(&ready)).expect("it starts");

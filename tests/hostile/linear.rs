@@ -17,14 +17,8 @@ use ringmark_tests::{TempDir, is_long};
 use rustix::time::{ClockId, clock_gettime};
 use zerocopy::{FromZeros, IntoBytes};
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
-#[path = "../../fuzz/src/dump_blocks.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the fuzzer uses all of it")]
-mod dump_blocks;
-#[path = "../../fuzz/src/repair.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the fuzzer uses all of it")]
-mod repair;
+use crate::common;
+use crate::dump_blocks;
 
 use common::{FieldOf, PageOf, SESSION, event_entry, field, start};
 

@@ -25,9 +25,9 @@ use ringmark_tests::{
 };
 use rustix::process::{Signal, geteuid};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
-const OWN_SIGBUS: &str = env!("CARGO_BIN_EXE_own_sigbus");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
+const OWN_SIGBUS: &str = ringmark_tests::program!("own_sigbus");
 const SIZES: &str = "ring=64K,page=4K,session=1M";
 const THREADS: u64 = 2;
 const EVENTS: u64 = 150_000;

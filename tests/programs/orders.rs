@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark::span;
-use ringmark_tests::random::Random;
+use ringmark_test_programs::random::Random;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument, Span, field::Empty, info, info_span};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ringmark::event;
 use ringmark_format::session::{SessionHeader, SessionState};
 use ringmark_format::slot::Slot;
-use ringmark_tests::random::Random;
+use ringmark_test_programs::random::Random;
 use zerocopy::FromBytes;
 
 /// The ring file of this process, for writing.

@@ -13,8 +13,8 @@ use ringmark_tests::functions::tool;
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, is_long, run};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const TAG: &str = "run=announced";
 /// More than the ring of 64 KiB holds: it is full within a millisecond.
 const EVENTS: u64 = 20_000;

@@ -21,7 +21,7 @@ use ringmark_tests::{Finished, Running, binary, require_tools, run, wait_until};
 use rustix::process::geteuid;
 use zerocopy::{FromBytes, IntoBytes};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const SHIFT: [&str; 5] = ["--time", "--monotonic", "5000000", "--boottime", "5000000"];
 const HOUR_NS: u64 = 3_600_000_000_000;
 

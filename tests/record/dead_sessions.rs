@@ -12,7 +12,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, Running, is_long, require_namespaces, ringmark, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 /// Events of a short program.
 const EVENTS: u64 = 3;
 

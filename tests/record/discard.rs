@@ -13,8 +13,8 @@ use ringmark_tests::recording::{decode, record};
 use ringmark_tests::{Running, is_long, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const THREADS: u64 = 8;
 const EVENTS: u64 = 500_000;
 const LONG: Duration = Duration::from_secs(120);

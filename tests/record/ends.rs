@@ -5,16 +5,15 @@
 mod watched;
 
 use std::process::Command;
-use std::sync::OnceLock;
 
 use ringmark_decoder::{Dump, Output, Value};
 use ringmark_format::panics;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::{binary, run};
+use ringmark_tests::run;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_ways_to_end");
+const PROGRAM: &str = ringmark_tests::program!("ways_to_end");
 
 /// A way to end, its exit code as a shell gives it, and whether it is a clean end.
 const WAYS: [(&str, i32, bool); 13] = [
@@ -36,14 +35,8 @@ const WAYS: [(&str, i32, bool); 13] = [
 /// The program that ends in this way. A panic that aborts needs one of its own: all of a program is
 /// built for it.
 fn exe(way: &str) -> &'static str {
-    static ABORTS: OnceLock<String> = OnceLock::new();
-    let aborts = || {
-        let flags = ["-C", "panic=abort"];
-        let path = binary::built_as("ringmark-test-panic-abort", "panics_abort", &flags);
-        path.display().to_string()
-    };
     match way {
-        "panic-abort" => ABORTS.get_or_init(aborts),
+        "panic-abort" => ringmark_tests::program!("panics_abort"),
         _ => PROGRAM,
     }
 }

@@ -10,7 +10,7 @@ use ringmark_tests::fixture::{Counters, Fixture};
 use ringmark_tests::recording::{read, snapshot};
 use ringmark_tests::{is_long, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const EVENTS: u64 = 501_000;
 const RINGMARK: &str = "mode=overwrite,ring=4M,session=16M,keep=always";
 const SECONDS: Duration = Duration::from_secs(60);

@@ -11,8 +11,8 @@ use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::recording::{decode, read, record};
 use ringmark_tests::{Finished, Running, require_tools, run, workspace_root};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const QUIET: &str = env!("CARGO_BIN_EXE_quiet");
+const EMIT: &str = ringmark_tests::program!("emit");
+const QUIET: &str = ringmark_tests::program!("quiet");
 const LONG: Duration = Duration::from_secs(120);
 /// Most that a time may differ that was computed while the session ran: less was known then of how
 /// its clock ran.

@@ -15,8 +15,8 @@ use ringmark_tests::random::Random;
 use ringmark_tests::recording::{decode, read};
 use ringmark_tests::{Running, is_long, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const THREADS: u64 = 3;
 /// What the writers do, so that they spend most of their time inside a call: long events, or short
 /// ones that take long between their two phases.

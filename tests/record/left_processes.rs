@@ -8,8 +8,8 @@ use ringmark_tests::functions::tool;
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, run};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const WAYS_TO_END: &str = env!("CARGO_BIN_EXE_ways_to_end");
+const EMIT: &str = ringmark_tests::program!("emit");
+const WAYS_TO_END: &str = ringmark_tests::program!("ways_to_end");
 /// Events of a process that was left.
 const EVENTS: usize = 500;
 

@@ -14,8 +14,8 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, TempDir, require_namespaces, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const THREADS: u64 = 2;
 
 fn start_watch(mut command: Command, dumps: &Path) -> Running {

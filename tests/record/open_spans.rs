@@ -11,7 +11,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::{decode, snapshot};
 use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
 
-const IN_SPANS: &str = env!("CARGO_BIN_EXE_in_spans");
+const IN_SPANS: &str = ringmark_tests::program!("in_spans");
 
 /// What a command says, on standard output and then on standard error.
 fn tool(fixture: &Fixture, arguments: &[&str]) -> String {

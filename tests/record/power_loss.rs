@@ -19,7 +19,7 @@ use ringmark_tests::random::Random;
 use ringmark_tests::{Running, binary, is_long, require_tools, run, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// Slot, page number in it, number in the page, thread, number of the event.
 type Shown = (u32, u64, u64, u64, u64);

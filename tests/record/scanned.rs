@@ -2,8 +2,7 @@
 //! calls, losses, what began before the chosen time, what is open at the end; and the sums of `report --by` are
 //! those of the rows.
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 #[path = "scanned/expected.rs"]
 mod expected;
 #[path = "scanned/table.rs"]

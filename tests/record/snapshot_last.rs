@@ -13,7 +13,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, Running, ringmark, run, wait_until};
 
-const BEATS: &str = env!("CARGO_BIN_EXE_beats");
+const BEATS: &str = ringmark_tests::program!("beats");
 const LAST: Duration = Duration::from_millis(50);
 
 fn tool(fixture: &Fixture, arguments: &[&str]) -> Finished {

@@ -10,7 +10,7 @@ use ringmark_tests::fixture::SOON;
 use ringmark_tests::recording::{decode, record};
 use ringmark_tests::{Finished, binary, is_long, require_namespaces, require_tools, run};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// What a recorder says of its failure: one line, which names the dump, the cause and, if it was
 /// a write, where.

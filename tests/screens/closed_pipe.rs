@@ -80,7 +80,7 @@ fn ended(
 fn stage() -> (Fixture, Running) {
     let fixture = Fixture::new("closed-pipe");
     let ready = fixture.path("ready");
-    let mut program = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
+    let mut program = fixture.program(ringmark_tests::program!("in_spans"), "mode=overwrite");
     let program = Running::start(program.arg("churn").arg(&ready)).expect("it starts");
     wait_until(SOON, "its session", || ready.exists().then_some(()));
     let names = compile(&fixture, "call_paths.c", "names", SITES);
@@ -88,7 +88,7 @@ fn stage() -> (Fixture, Running) {
         "record -o a.rmk -- ORDERS 3 600",
         "run --kind graph --all-functions -o calls.rmk -- NAMES",
     ] {
-        let line = line.replace("ORDERS", env!("CARGO_BIN_EXE_orders"));
+        let line = line.replace("ORDERS", ringmark_tests::program!("orders"));
         let line = line.replace("NAMES", &names.display().to_string());
         let mut command = tool(&fixture);
         command.current_dir(fixture.path("."));

@@ -197,7 +197,7 @@ fn a_process_is_looked_at_and_left_as_it_is() {
     let fixture = Fixture::new("doctor-process");
     // One with events, without patch sites.
     let ready = fixture.path("ready");
-    let mut program = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
+    let mut program = fixture.program(ringmark_tests::program!("in_spans"), "mode=overwrite");
     let program = Running::start(program.arg("churn").arg(&ready)).expect("it starts");
     wait_until(SOON, "its session", || ready.exists().then_some(()));
     let (found, _) = of_process(&fixture, program.id());

@@ -21,7 +21,7 @@ impl Stage {
             fixture: Fixture::new(label),
         };
         let mut record = stage.ringmark("record -o a.rmk --");
-        record.args([env!("CARGO_BIN_EXE_orders"), "3", "5"]);
+        record.args([ringmark_tests::program!("orders"), "3", "5"]);
         let _ = run(&mut record, LIMIT).expect("ringmark").expect_code(0);
         let folder = stage.fixture.path("bin");
         fs::create_dir(&folder).expect("a folder");

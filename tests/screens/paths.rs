@@ -198,7 +198,7 @@ fn tasks_and_native_spans_have_paths() {
     record
         .current_dir(fixture.path("."))
         .args(["record", "-o", "a.rmk", "--"]);
-    record.args([env!("CARGO_BIN_EXE_orders"), "3", "300"]);
+    record.args([ringmark_tests::program!("orders"), "3", "300"]);
     let _ = run(&mut record, LIMIT).expect("ringmark").expect_code(0);
     let found = paths(&rows(&fixture, "report a.rmk --paths"));
     let sums = rows(&fixture, "report a.rmk");

@@ -19,7 +19,7 @@ const SIZE: (u16, u16) = (80, 24);
 
 fn busy(fixture: &Fixture, ringmark: &str, arguments: &str) -> (Running, PathBuf) {
     let ready = fixture.path("ready");
-    let mut command = fixture.program(env!("CARGO_BIN_EXE_busy"), ringmark);
+    let mut command = fixture.program(ringmark_tests::program!("busy"), ringmark);
     command.args(arguments.split_whitespace()).arg(&ready);
     let program = Running::start(&mut command).expect("it starts");
     let _ = fixture.ring_file();

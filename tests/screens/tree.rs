@@ -59,7 +59,7 @@ fn expect_nested(tree: &[String]) {
 fn record_orders(fixture: &Fixture) {
     let mut record = ringmark(fixture, "record -o a.rmk --");
     let _ = run(
-        record.args([env!("CARGO_BIN_EXE_orders"), "3", "300"]),
+        record.args([ringmark_tests::program!("orders"), "3", "300"]),
         LIMIT,
     )
     .expect("ringmark")
@@ -106,7 +106,7 @@ fn filters_and_limits_choose_lines() {
 fn spans_that_are_open_have_what_is_in_them() {
     let fixture = Fixture::new("tree-open");
     let ready = fixture.path("ready");
-    let mut held = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
+    let mut held = fixture.program(ringmark_tests::program!("in_spans"), "mode=overwrite");
     let held = Running::start(held.arg("hold").arg(&ready)).expect("it starts");
     wait_until(SOON, "its spans", || ready.exists().then_some(()));
     let mut tree = ringmark(&fixture, &format!("cat -p {} --tree", held.id()));

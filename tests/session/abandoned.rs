@@ -10,7 +10,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::read;
 
-const SET_ASIDE: &str = env!("CARGO_BIN_EXE_set_aside");
+const SET_ASIDE: &str = ringmark_tests::program!("set_aside");
 
 /// Runs it; what it emitted.
 fn run(fixture: &Fixture, ringmark: &str, arguments: &str) -> u64 {

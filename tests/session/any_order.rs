@@ -1,7 +1,7 @@
 //! Promise: reservations of one thread end in any order, in Rust and in C, through the inline path
 //! and through the library. No record is lost, replaced or left behind by it.
 
-mod c;
+use crate::c;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn in_rust() {
     let fixture = Fixture::new("any-order");
     check(
         &fixture,
-        Path::new(env!("CARGO_BIN_EXE_set_aside")),
+        Path::new(ringmark_tests::program!("set_aside")),
         "crossed",
     );
 }

@@ -1,7 +1,7 @@
 //! Promise: C and C++ programs write the same records through `ringmark.h`, with the right values,
 //! under both compilers, every warning and the sanitizers; what Rust promises holds for them, too.
 
-mod c;
+use crate::c;
 #[path = "c/said.rs"]
 mod said;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use c::{GCC, LIMIT, compile, compilers};
-use ringmark_tests::binary::built_library;
+use ringmark_tests::binary::BUILT;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::{is_long, require_tools, ringmark, run, workspace_root};
 use said::{events, lines};
@@ -383,11 +383,8 @@ fn installed_library_and_examples() {
     }
     let fixture = Fixture::new("c-install");
     let prefix = fixture.path("prefix");
-    let built = built_library("ringmark-c", "libringmark_c.so");
     let mut install = Command::new(workspace_root().join("c-api/install.sh"));
-    install
-        .arg("--built")
-        .arg(built.parent().expect("a directory"));
+    install.arg("--built").arg(BUILT);
     install.arg(&prefix);
     let _ = run(&mut install, LIMIT).expect("install.sh").expect_code(0);
     let mut config = Command::new("pkg-config");

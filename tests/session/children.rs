@@ -9,7 +9,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::read;
 
-const CHILDREN: &str = env!("CARGO_BIN_EXE_children");
+const CHILDREN: &str = ringmark_tests::program!("children");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
 const SMALL: &str = "mode=discard,ring=64K,page=4K,session=256K,warm=1,keep=always,control=off";
 /// What each part of the program emits.

@@ -1,7 +1,7 @@
 //! The machine code of the event path: what the straight line must not hold, and a golden file of
 //! it. The rules hold under every compiler.
 
-mod c;
+use crate::c;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

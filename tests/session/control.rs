@@ -11,7 +11,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::{Running, wait_until};
 
-const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
+const KNOBS: &str = ringmark_tests::program!("knobs");
 const RINGMARK: &str = "mode=overwrite,ring=1M";
 
 fn start(fixture: &Fixture) -> Running {

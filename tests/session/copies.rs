@@ -1,8 +1,7 @@
 //! Promise: several copies of the library in one process have a session each, on one clock; what one
 //! copy records never lands in another one's ring.
 
-#[expect(dead_code, reason = "compilers other than gcc")]
-mod c;
+use crate::c;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

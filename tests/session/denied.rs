@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{is_long, run};
 
-const DENY: &str = env!("CARGO_BIN_EXE_deny");
-const PHASES: &str = env!("CARGO_BIN_EXE_phases");
+const DENY: &str = ringmark_tests::program!("deny");
+const PHASES: &str = ringmark_tests::program!("phases");
 /// Time for one run of the program, which takes 20 ms.
 const LIMIT_MS: &str = "20000";
 

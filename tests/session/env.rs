@@ -12,8 +12,8 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::{Running, run, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
+const EMIT: &str = ringmark_tests::program!("emit");
+const KNOBS: &str = ringmark_tests::program!("knobs");
 
 fn knobs(fixture: &Fixture, variables: &[(&str, &str)]) -> Finished {
     let mut command = fixture.command(KNOBS);

@@ -15,7 +15,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, ringmark, run, wait_until};
 use rustix::process::Signal;
 
-const ENDS: &str = env!("CARGO_BIN_EXE_ends");
+const ENDS: &str = ringmark_tests::program!("ends");
 const MODES: [&str; 2] = ["mode=discard", "mode=overwrite"];
 
 /// A program whose exit begins when its standard input ends. Its ring file stays: whatever is beside

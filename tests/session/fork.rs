@@ -14,7 +14,7 @@ use ringmark_tests::recording::read;
 use ringmark_tests::wait::shortest;
 use ringmark_tests::{Finished, Running, wait_until};
 
-const FORKS: &str = env!("CARGO_BIN_EXE_forks");
+const FORKS: &str = ringmark_tests::program!("forks");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
 const SMALL: &str = "ring=64K,page=4K,session=1M,warm=1,keep=always";
 /// What each part of the program emits.

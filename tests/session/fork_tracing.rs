@@ -9,7 +9,7 @@ use ringmark_tests::delivery::number;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 
-const FORKS: &str = env!("CARGO_BIN_EXE_traced_forks");
+const FORKS: &str = ringmark_tests::program!("traced_forks");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
 const SMALL: &str = "mode=overwrite,ring=64K,page=4K,session=1M,warm=1,keep=always";
 

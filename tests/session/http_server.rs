@@ -14,7 +14,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, Running, binary, is_long};
 use serde_json::Value;
 
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const REQUESTS: u64 = 10_000;
 const CONNECTIONS: u64 = 50;
 const LONG: Duration = Duration::from_secs(120);
@@ -51,7 +51,7 @@ fn serve(level: &str) -> (Value, Dump) {
 }
 
 fn run_server(fixture: &Fixture, level: &str) -> Finished {
-    let exe = binary::built("ringmark-test-http", "http-server");
+    let exe = binary::built("http-server");
     let ringmark = "mode=discard,ring=16M,session=512M";
     let mut command = fixture.program(&text(&exe), ringmark);
     command.args([REQUESTS.to_string(), CONNECTIONS.to_string()]);

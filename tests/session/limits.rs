@@ -11,8 +11,8 @@ use ringmark_tests::recording::{decode, read};
 use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const ODD: &str = env!("CARGO_BIN_EXE_odd");
+const EMIT: &str = ringmark_tests::program!("emit");
+const ODD: &str = ringmark_tests::program!("odd");
 const SESSIONS: [&str; 2] = [
     "mode=overwrite,keep=always",
     "mode=discard,control=off,keep=always",

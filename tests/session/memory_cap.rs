@@ -13,8 +13,8 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, require_namespaces, require_tools, run};
 use rustix::process::geteuid;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const EVENTS: u64 = 1000;
 
 fn need_root(what: &str) {

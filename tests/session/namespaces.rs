@@ -17,9 +17,9 @@ use ringmark_tests::wait::shortest;
 use ringmark_tests::{Running, require_namespaces, require_tools, run, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const FORKS: &str = env!("CARGO_BIN_EXE_forks");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const FORKS: &str = ringmark_tests::program!("forks");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=4M";
 /// How soon a dead process is found dead.
 const BAR: Duration = Duration::from_millis(50);

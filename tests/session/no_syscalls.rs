@@ -8,8 +8,8 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{Running, require_tools, wait_until};
 use rustix::process::Signal;
 
-const QUIET: &str = env!("CARGO_BIN_EXE_quiet");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const QUIET: &str = ringmark_tests::program!("quiet");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const EVENTS: u64 = 100_000;
 
 /// System calls between the markers, and allocations.

@@ -10,7 +10,7 @@
 //! | page turned under an open reservation | `brim` with signals: a handler finds the page full | a sealed page with a record under way |
 #![cfg(planted)]
 
-mod step;
+use crate::step;
 
 use step::{Plan, run};
 

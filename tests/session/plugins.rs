@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ringmark_decoder::Output;
-use ringmark_tests::binary::built_library;
+use ringmark_tests::binary::built;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 
-const HOST: &str = env!("CARGO_BIN_EXE_plugin_host");
-const HOST_TRACED: &str = env!("CARGO_BIN_EXE_plugin_host_traced");
+const HOST: &str = ringmark_tests::program!("plugin_host");
+const HOST_TRACED: &str = ringmark_tests::program!("plugin_host_traced");
 /// The session is in memory without a name.
 const MEMFD: u32 = 1;
 /// The session has no helper thread.
@@ -17,7 +17,7 @@ const QUIET: u32 = 2;
 
 /// Runs the host with the plugin to its end; the events of the sessions that stay, by name.
 fn run(host: &str, how: u32) -> BTreeMap<String, u64> {
-    let plugin = built_library("ringmark-test-plugin", "libringmark_test_plugin.so");
+    let plugin = built("libringmark_test_plugin.so");
     run_with(host, &plugin, how)
 }
 

@@ -9,7 +9,7 @@ use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 
-const ENDS: &str = env!("CARGO_BIN_EXE_ends");
+const ENDS: &str = ringmark_tests::program!("ends");
 const RINGMARK: &str = "mode=discard,ring=64K,page=4K,session=8M,warm=1,keep=always";
 
 /// For threads that emit until they are stopped.

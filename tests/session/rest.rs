@@ -9,7 +9,7 @@ use ringmark_tests::collecting::Collecting;
 use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
 use ringmark_tests::{Running, is_long, ringmark};
 
-const SILENT: &str = env!("CARGO_BIN_EXE_silent");
+const SILENT: &str = ringmark_tests::program!("silent");
 /// Most that a watcher may use of a core, in percent. `benches/benches/idle.rs` asks for half of it;
 /// here other tests make caches cold and each wake-up dear.
 const MOST: f64 = 2.0;

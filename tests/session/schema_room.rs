@@ -9,7 +9,7 @@ use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::{decode, record};
 use ringmark_tests::{Finished, Running, ringmark, run};
 
-const FORKS: &str = env!("CARGO_BIN_EXE_traced_forks");
+const FORKS: &str = ringmark_tests::program!("traced_forks");
 const SMALL: &str = "mode=discard,ring=16K,page=4K,session=96K,warm=0,keep=always";
 /// What every tool says.
 const SAID: &str = "no room to describe all";

@@ -12,7 +12,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::{Finished, Running, run, wait_until};
 
-const SANDBOX: &str = env!("CARGO_BIN_EXE_sandbox");
+const SANDBOX: &str = ringmark_tests::program!("sandbox");
 const EVENTS: u64 = 50_000;
 /// 128 + SIGSYS.
 const KILLED: i32 = 128 + libc::SIGSYS;

@@ -11,8 +11,8 @@ use ringmark_tests::random::Random;
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 use rustix::process::geteuid;
 
-const KEEPER: &str = env!("CARGO_BIN_EXE_keeper");
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const KEEPER: &str = ringmark_tests::program!("keeper");
+const EMIT: &str = ringmark_tests::program!("emit");
 const RINGMARK: &str = "ring=64K,page=4K,session=1M";
 const NOBODY: u32 = 65534;
 

@@ -5,8 +5,8 @@ use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::recording::{decode, read};
 use ringmark_tests::{is_long, ringmark, run, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const EMIT: &str = ringmark_tests::program!("emit");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const RUNS: usize = 1000;
 
 fn emit_ten(fixture: &Fixture, ringmark: &str) {

@@ -8,8 +8,8 @@ use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::{decode, read};
 
-const SIGNALS: &str = env!("CARGO_BIN_EXE_signals");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const SIGNALS: &str = ringmark_tests::program!("signals");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 
 /// Runs it; what main and the handlers emitted.
 fn run(fixture: &Fixture, ringmark: &str, arguments: &str) -> (u64, u64) {

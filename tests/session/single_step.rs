@@ -3,9 +3,7 @@
 //!
 //! Which of these workloads catches which bug: `planted.rs`.
 
-mod c;
-mod span_steps;
-mod step;
+use crate::step;
 
 use ringmark_tests::is_long;
 use step::{Plan, Report, run};

@@ -2,7 +2,7 @@
 //! one command names exactly the slow ones, with their fields, and the way from each to its lines.
 //! `fmt`, `EnvFilter` and Ringmark's layer work side by side.
 
-mod slow;
+use crate::slow;
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use slow::{Fates, expect_sums, lines_of, report, run_it};
 fn exactly_the_slow_requests_are_named() {
     let fates = Fates::at_random(10_000);
     let fixture = Fixture::new("slow-requests");
-    let server = built("ringmark-test-axum", "axum-server");
+    let server = built("axum-server");
     let mut record = fixture.command(binary::path());
     record.args(["record", "-o"]).arg(fixture.path("a.rmk"));
     record.arg("--").arg(server).arg(&fates.text);

@@ -1,7 +1,7 @@
 //! Promise: among 10,000 tokio tasks, native spans and functions one command names exactly the slow ones,
 //! with their fields.
 
-mod slow;
+use crate::slow;
 
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{SITES, compile, library};
@@ -10,7 +10,7 @@ use ringmark_tests::{binary, require_tools};
 use serde_json::Value;
 use slow::{Fates, expect_sums, lines_of, report, run_it, tool};
 
-const ORDERS: &str = env!("CARGO_BIN_EXE_orders");
+const ORDERS: &str = ringmark_tests::program!("orders");
 
 /// Tasks that change threads, are dropped while they wait, and work on threads for blocking work;
 /// then native spans.

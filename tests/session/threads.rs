@@ -13,8 +13,8 @@ use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::{decode, read};
 
-const THREADS: &str = env!("CARGO_BIN_EXE_threads");
-const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const THREADS: &str = ringmark_tests::program!("threads");
+const RECORDER: &str = ringmark_tests::program!("recorder");
 const EVENTS: u64 = 50;
 
 /// Threads that come and go.

@@ -7,7 +7,7 @@ use ringmark_tests::json_schema::checked;
 use ringmark_tests::{binary, require_tools, run};
 use serde_json::Value;
 
-const ORDERS: &str = env!("CARGO_BIN_EXE_orders");
+const ORDERS: &str = ringmark_tests::program!("orders");
 
 fn changes(fixture: &Fixture) -> Vec<Value> {
     let mut command = fixture.command(binary::path());

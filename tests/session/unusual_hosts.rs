@@ -11,7 +11,7 @@ use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::read;
 use ringmark_tests::{Running, binary, require_namespaces, require_tools, run, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const NOBODY: u32 = 65534;
 
 /// Runs a script in mounts of its own, with `$EMIT`, `$RINGMARK_CLI` and the default session

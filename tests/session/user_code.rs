@@ -9,7 +9,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::run;
 
-const RUDE: &str = env!("CARGO_BIN_EXE_rude");
+const RUDE: &str = ringmark_tests::program!("rude");
 
 /// What it printed, events by name, and the books.
 fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Delivery) {

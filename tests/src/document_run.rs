@@ -121,10 +121,11 @@ fn block_commands(
 fn example(file: &str) -> PathBuf {
     if let Some(("examples", rest)) = file.split_once('/') {
         let (name, _) = rest.split_once('/').expect("a directory");
-        return binary::built("ringmark-examples", name);
+        return binary::built(name);
     }
     let name = Path::new(file).file_stem().expect("a name");
-    binary::built_example("ringmark", name.to_str().expect("text"))
+    let name = name.to_str().expect("text");
+    binary::built(&format!("examples/{name}"))
 }
 
 fn source(file: &str) -> String {

@@ -4,26 +4,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::binary::{self, built_library};
+use crate::binary;
 use crate::fixture::Fixture;
-use crate::{Finished, Running, run, workspace_root};
+use crate::{Finished, Running, program, run, workspace_root};
 
 /// How long a command may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
 /// What gcc needs to be told.
 pub const SITES: &str = "-O2 -fpatchable-function-entry=5";
 
-/// The shared object, built for this test.
-///
-/// # Panics
-/// When it cannot be built.
+/// The shared object with the function tracer.
 #[must_use]
 pub fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| built_library("ringmark-functions", "libringmark_functions.so"))
+    Path::new(program!("libringmark_functions.so"))
 }
 
 /// Compiles a file of `tests/programs/functions`, or any other by its path, with gcc.

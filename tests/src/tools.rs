@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, thread};
 
-/// Whether the full sizes were asked for (`./test --long`, or `RINGMARK_LONG=1`).
+/// Whether the full sizes were asked for (`./test --full`, or `RINGMARK_LONG=1`).
 #[must_use]
 pub fn is_long() -> bool {
     env::var_os("RINGMARK_LONG").is_some_and(|value| value == "1")

@@ -17,8 +17,7 @@ use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_tests::{TempDir, binary, is_long, require_tools, run};
 use zerocopy::IntoBytes;
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::function_schema::function_type;
 use common::random_trace::{DONE, more_schema};

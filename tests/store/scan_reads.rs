@@ -16,8 +16,7 @@ use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_tests::{TempDir, binary, require_tools, run};
 use zerocopy::IntoBytes;
 
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::{PageOf, REAL_ZERO_NS, schema, session_header};
 

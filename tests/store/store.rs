@@ -16,7 +16,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, binary, require_tools, run};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// Events that are emitted without a pause between them.
 const EDGE: usize = 20;

@@ -24,7 +24,7 @@ use ringmark_tests::scripted_streamer::{ScriptedStreamer, block};
 use ringmark_tests::{binary, is_long, run};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const HOST: &str = "here";
 
 /// What the next collector says is there, to a streamer that says no more.

@@ -8,7 +8,7 @@ use ringmark_tests::json_schema::checked;
 use ringmark_tests::{Running, binary, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const EVENTS: u64 = 1500;
 
 struct Scene {

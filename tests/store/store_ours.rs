@@ -15,7 +15,7 @@ use ringmark_tests::store_contents::ended_session;
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const SESSION: &str = "00112233-4455-6677-8899-aabbccddeeff";
 const NOBODY: &str = "65534";
 

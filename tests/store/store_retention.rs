@@ -27,7 +27,7 @@ use ringmark_tests::{Running, binary, is_long, preload_shim, require_tools, wait
 use rustix::process::Signal;
 use zerocopy::FromBytes;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 const RING: &str = "mode=discard,ring=4M,page=4K,session=32M";
 

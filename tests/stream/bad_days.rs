@@ -16,7 +16,7 @@ use ringmark_tests::{
 };
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(180);
 const PROGRAMS: usize = 3;
 /// Threads of each program.

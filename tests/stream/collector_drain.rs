@@ -28,7 +28,7 @@ use tokio::sync::Barrier;
 use tokio::time::{sleep, timeout};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 /// Credit for everything.
 const MUCH: u64 = 1 << 30;

@@ -13,7 +13,7 @@ use ringmark_tests::streamed_scene::{StreamedScene, Streaming};
 use ringmark_tests::wait_until;
 use zerocopy::FromBytes;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 /// More than a session of this test has.
 const PLENTY: u64 = 64 << 20;
 

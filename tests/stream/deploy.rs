@@ -16,7 +16,7 @@ use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, binary, run, wait_until, workspace_root};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 fn example(name: &str) -> String {
     fs::read_to_string(workspace_root().join("examples/deploy").join(name)).unwrap()

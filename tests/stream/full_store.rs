@@ -19,7 +19,7 @@ use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, is_long, require_namespaces, run, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(300);
 /// Events of each of two threads, of somewhat more than 1 KB each.
 const EVENTS: u64 = 600;

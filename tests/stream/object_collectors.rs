@@ -20,7 +20,7 @@ use ringmark_tests::random::Random;
 use ringmark_tests::{Running, binary, over_kills, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 const COLLECTORS: usize = 3;
 

@@ -13,8 +13,8 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
+const EMIT: &str = ringmark_tests::program!("emit");
+const KNOBS: &str = ringmark_tests::program!("knobs");
 const EVENTS: u64 = 30_000;
 
 struct Scene {

@@ -15,7 +15,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::store_contents::sealed;
 use ringmark_tests::{Running, binary, over_kills, run, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 const COLLECTORS: usize = 3;
 

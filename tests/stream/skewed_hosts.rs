@@ -12,7 +12,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::wrong_clocks::WrongClocks;
 use ringmark_tests::{binary, run};
 
-const EXCHANGE: &str = env!("CARGO_BIN_EXE_exchange");
+const EXCHANGE: &str = ringmark_tests::program!("exchange");
 const TURNS: u64 = 400;
 const S: i64 = 1_000_000_000;
 

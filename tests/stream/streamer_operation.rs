@@ -18,7 +18,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const RINGMARK: &str = "mode=discard,ring=1M,page=16K,session=8M";
 const EVENTS: u64 = 1500;
 

@@ -18,7 +18,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, is_long, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 
 /// A collector and a bad way to it, both new.

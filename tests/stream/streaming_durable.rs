@@ -18,7 +18,7 @@ use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, require_tools, wait_until};
 use zerocopy::FromBytes;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 
 /// A call that has begun, or has ended.

@@ -11,7 +11,7 @@ use ringmark_tests::collecting::{Collecting, stream, stream_options};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{Running, wait_until};
 
-const IN_SPANS: &str = env!("CARGO_BIN_EXE_in_spans");
+const IN_SPANS: &str = ringmark_tests::program!("in_spans");
 
 /// A program in its spans.
 fn start(fixture: &Fixture, mode: &str) -> Running {

@@ -24,7 +24,7 @@ use ringmark_tests::store_contents::{ended_session, events, expected, sealed};
 use ringmark_tests::{Running, binary, wait_until, workspace_root};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const RINGMARK: &str = "mode=discard,ring=64K,page=4K,keep=always";
 
 /// One session of this host claims the uuid of a session of another host, and one claims that of

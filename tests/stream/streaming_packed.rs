@@ -18,7 +18,7 @@ use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
 use zerocopy::FromBytes;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LARGE: u32 = 64 << 10;
 const GATHERED_FOR: Duration = Duration::from_millis(100);
 

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::stream;
-use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamStatus};
-use ringmark_reader::{Access, Selection, Session};
+use ringmark_reader::stream::{Address, SpillOptions, StreamFigures};
+use ringmark_reader::{Access, Selection, Session, StreamStatus};
 use ringmark_tests::collecting::{stream_options, stream_with};
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::scripted_collector::{Received, ScriptedCollector, ScriptedConnection};
 use ringmark_tests::streamed_scene::{StreamedScene, Streaming};
 use ringmark_tests::wait_until;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 /// More than a session of this test has.
 const PLENTY: u64 = 64 << 20;
 

@@ -7,10 +7,9 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use ringmark_reader::stream::{
-    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, StreamStatus, Streamer,
-    Upload,
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
 };
-use ringmark_reader::{Access, Selection, Session};
+use ringmark_reader::{Access, Selection, Session, StreamStatus};
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
@@ -19,7 +18,7 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, binary, is_long, run, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 /// Rings that outlast a streamer that is not run for a while.
 const ROOMY: &str = "mode=discard,ring=8M,page=64K,session=64M";
 const LONG: Duration = Duration::from_secs(180);

@@ -15,7 +15,7 @@ use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{is_long, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// One exchange over a way that is bad at first. Connections, and bytes sent.
 fn exchange(fixture: &Fixture, ca: &Ca, ring_file: &Path, fault: Fault) -> (u64, u64) {

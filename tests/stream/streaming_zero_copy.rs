@@ -21,7 +21,7 @@ use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::{is_long, wait_until};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(120);
 
 fn stream(

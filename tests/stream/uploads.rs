@@ -12,7 +12,7 @@ use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::{Running, binary, wait_until};
 use rustix::process::Signal;
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 const OVERWRITE: &str = "mode=overwrite,ring=64K,page=4K,session=8M";
 /// How long a streamer is watched that must send nothing.
 const A_WHILE: Duration = Duration::from_millis(400);

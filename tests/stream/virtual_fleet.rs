@@ -7,8 +7,7 @@
 
 #[path = "virtual_fleet/collector.rs"]
 mod collector;
-#[path = "../../decoder/tests/common/mod.rs"]
-mod common;
+use crate::common;
 #[path = "virtual_fleet/early.rs"]
 mod early;
 #[path = "fleet_model/mod.rs"]

@@ -1,7 +1,7 @@
 //! Bad input: files that are no dump, or a damaged one. Exit code, and what is told: file, place,
 //! found, expected.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::net::UnixListener;

@@ -1,6 +1,6 @@
 //! `report A --diff B`: the spans of two recordings whose counts are known, and what is not there.
 
-mod common;
+use crate::common;
 
 use common::{Stage, expect, json_lines};
 use ringmark_tests::json_schema::checked;

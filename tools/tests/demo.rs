@@ -1,7 +1,7 @@
 //! `ringmark demo`: its counts are those of `find` and `wc`, its proof is right, and what it tells
 //! people to try works.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! Where `export` writes when no file is named, and what becomes of a file that is there.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

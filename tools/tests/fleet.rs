@@ -1,7 +1,7 @@
 //! A collector and its streams, and a store of several hosts: what commands say of them, as text
 //! and as JSON.
 
-mod common;
+use crate::common;
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Promise: every help fits 80 columns.
 
-mod common;
+use crate::common;
 
 use common::Stage;
 

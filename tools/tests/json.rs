@@ -1,6 +1,6 @@
 //! The JSON of every command: it is as its schema and its page say.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,6 @@
 //! What others make of our JSON: jq, pandas and DuckDB count, add and order as the program did.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! What is shown of dumps and of living sessions: `cat`, `verify`, `report`, `events`, `list`.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

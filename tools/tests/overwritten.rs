@@ -1,7 +1,7 @@
 //! `record`, `snapshot` and `stream` of a session in overwrite mode say what was overwritten, as `report`
 //! and `verify` do.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::time::Duration;

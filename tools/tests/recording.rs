@@ -1,6 +1,6 @@
 //! `record` and `run`: exit status, environment, signals, what they leave behind.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::process::Command;

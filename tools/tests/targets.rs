@@ -1,6 +1,6 @@
 //! Bad input: processes, options and patterns. Exit code, and what is told.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::process::Command;

@@ -50,7 +50,7 @@ fn processes_that_are_not_there_or_not_ours() {
     let target = built.target("sum");
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-    other.arg(env!("CARGO_BIN_EXE_load"));
+    other.arg(ringmark_tests::program!("load"));
     other.arg(target.pid().to_string()).arg(built.library());
     let said = run(&mut other, END).expect("setpriv").stderr_text();
     println!("{}", said.trim());

@@ -57,7 +57,7 @@ pub(crate) fn record_axum(fixture: &Fixture, trace: &Path) -> Served {
     command.env("RINGMARK_DIR", fixture.sessions());
     command.env("RINGMARK", "page=4K,ring=1M,session=256M");
     command.arg("record").arg("-o").arg(trace).arg("--");
-    command.arg(built("ringmark-test-axum", "axum-server"));
+    command.arg(built("axum-server"));
     let done = run(command.arg(&fates), SOON).expect("the tool");
     let text = done.expect_code(0).stdout_text();
     let mut lines = text.lines();

@@ -6,13 +6,12 @@ mod books;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use ringmark_decoder::Dump;
-use ringmark_tests::binary::built_library;
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::library;
 use ringmark_tests::{Finished, is_long, recording, run, workspace_root};
 
 pub(crate) use books::Books;
@@ -185,7 +184,7 @@ impl Program {
         let mut command = self.fixture.command(&self.path);
         command.env("RINGMARK", ringmark);
         command.env("RINGMARK_TRACE", wishes);
-        command.env("LD_PRELOAD", tracer());
+        command.env("LD_PRELOAD", library());
         command
     }
 
@@ -201,7 +200,7 @@ impl Program {
         let before = [
             set("RINGMARK", DISCARD),
             set("RINGMARK_TRACE", wishes),
-            set("LD_PRELOAD", &tracer().display().to_string()),
+            set("LD_PRELOAD", &library().display().to_string()),
             "set startup-with-shell off".to_owned(),
             "set breakpoint pending on".to_owned(),
             "handle SIGUSR1 SIGUSR2 nostop noprint pass".to_owned(),
@@ -319,9 +318,4 @@ pub(crate) fn own_counts(finished: &Finished) -> BTreeMap<String, u64> {
     }
     assert!(!counts.is_empty(), "{}", finished.stderr_text());
     counts
-}
-
-fn tracer() -> &'static Path {
-    static TRACER: OnceLock<PathBuf> = OnceLock::new();
-    TRACER.get_or_init(|| built_library("ringmark-functions", "libringmark_functions.so"))
 }

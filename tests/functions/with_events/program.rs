@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ringmark_tests::binary::built_with;
+use ringmark_tests::binary::built;
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::SITES;
 use ringmark_tests::process::READS_INPUT;
@@ -98,11 +98,7 @@ impl Program {
             )]
         };
         let (path, words) = match copy {
-            Copy::Rust => {
-                let name = "functions-with-events";
-                let built = built_with("ringmark-test-functions", name, "functions");
-                (built, Vec::new())
-            }
+            Copy::Rust => (built("functions-with-events"), Vec::new()),
             Copy::Static => {
                 let sources = "with_functions.c -l:libringmark.a";
                 (compile(sources, "-Wl,--as-needed", "static"), Vec::new())

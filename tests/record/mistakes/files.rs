@@ -124,7 +124,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
 fn recorded(fixture: &Fixture) {
     let words = format!(
         "run -o good.rmk -- {} events 60",
-        env!("CARGO_BIN_EXE_quiet")
+        ringmark_tests::program!("quiet")
     );
     expect_told(
         fixture,

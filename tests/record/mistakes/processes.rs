@@ -10,7 +10,7 @@ use ringmark_tests::{Running, require_tools, wait_until};
 
 use super::{Mistake, expect_one, expect_told};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 /// Waits for its input's end.
 const WAITS: &str =

@@ -8,7 +8,7 @@ use ringmark_tests::functions::tool;
 
 use super::{Mistake, expect_told};
 
-const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const EMIT: &str = ringmark_tests::program!("emit");
 
 #[test]
 fn a_recording_of_nothing_replaces_nothing() {

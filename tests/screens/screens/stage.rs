@@ -29,7 +29,8 @@ impl Stage {
     pub(crate) fn new(label: &str) -> Self {
         let fixture = Fixture::new(label);
         let ready = fixture.path("ready");
-        let mut command = fixture.program(env!("CARGO_BIN_EXE_names"), "mode=overwrite,ring=1M");
+        let mut command =
+            fixture.program(ringmark_tests::program!("names"), "mode=overwrite,ring=1M");
         let program = Running::start(command.arg(&ready)).expect("it starts");
         wait_until(SOON, "its events", || ready.exists().then_some(()));
         let stage = Self { fixture, program };

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use ringmark_tests::binary::built_library;
+use ringmark_tests::binary::built;
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{run, workspace_root};
 
@@ -38,14 +37,13 @@ pub(crate) fn compilers() -> Vec<Compiler> {
 
 /// The built library, and under the names that an installation gives it.
 pub(crate) fn library_dir(fixture: &Fixture) -> PathBuf {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let built = LIBRARY.get_or_init(|| built_library("ringmark-c", "libringmark_c.so"));
+    let library = built("libringmark_c.so");
     let dir = fixture.path("lib");
     if std::fs::create_dir(&dir).is_ok() {
         for name in ["libringmark.so", "libringmark.so.0"] {
-            std::os::unix::fs::symlink(built, dir.join(name)).expect("a link");
+            std::os::unix::fs::symlink(&library, dir.join(name)).expect("a link");
         }
-        let archive = built.with_extension("a");
+        let archive = library.with_extension("a");
         std::os::unix::fs::symlink(archive, dir.join("libringmark.a")).expect("a link");
     }
     dir

@@ -18,7 +18,7 @@ use crate::c::{GCC, compile, compilers};
 use walk::{Plan, Report, Walk};
 
 /// The same in Rust, which has no blocks that end a span and no jumps.
-const RUST: &str = env!("CARGO_BIN_EXE_span_steps");
+const RUST: &str = ringmark_tests::program!("span_steps");
 
 /// The program in C, as each compiler that is here makes it, with the library in it.
 fn programs() -> &'static [PathBuf] {

@@ -29,7 +29,7 @@ use oracle::{Calls, Oracle};
 use ptrace::Stop;
 use types::CONTEXTS;
 
-const STEPPED: &str = env!("CARGO_BIN_EXE_stepped");
+const STEPPED: &str = ringmark_tests::program!("stepped");
 
 /// One run of the stepped program.
 #[derive(Debug, Clone)]

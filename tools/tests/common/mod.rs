@@ -2,9 +2,8 @@
 //! program, and dumps that were damaged with care.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 use std::{env, fs};
 
@@ -23,8 +22,6 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(label: &str) -> Self {
-        // What commands go on as is there, too.
-        let _ = traced_program();
         let dir = TempDir::new(label).expect("a temporary directory");
         Self { dir }
     }
@@ -38,6 +35,9 @@ impl Stage {
             }
         }
         command.env("RINGMARK_DIR", self.dir.join("sessions"));
+        // For some commands `ringmark` goes on as one that is found there.
+        let path = env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", ringmark_tests::binary::BUILT));
         command.env_remove("PAGER").current_dir(&*self.dir);
         command
     }
@@ -102,35 +102,11 @@ impl Stage {
     }
 }
 
-/// The traced program, brought up to date once per test process: `cargo test --test` alone does
-/// not build it.
+/// The traced program.
 pub(crate) fn traced_program() -> String {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(build_traced).clone()
-}
-
-fn build_traced() -> String {
-    let test = env::current_exe().expect("a running test has a path");
-    let profile = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("target/PROFILE/deps");
-    let target = profile.parent().expect("target");
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .arg("build")
-        .arg("--quiet");
-    cargo.args(["--package", "ringmark-cli", "--example", "traced"]);
-    // `ringmark` goes on as it for some commands.
-    cargo.args(["--package", "ringmark-stream", "--bin", "ringmark-stream"]);
-    cargo.arg("--target-dir").arg(target);
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let status = cargo.status().expect("cargo starts");
-    assert!(status.success(), "the traced program cannot be built");
-    profile.join("examples/traced").display().to_string()
+    ringmark_tests::binary::built("traced")
+        .display()
+        .to_string()
 }
 
 /// Lines of JSON on standard output.

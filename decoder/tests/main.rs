@@ -1,0 +1,25 @@
+//! What the decoder makes of blocks, sound and damaged.
+
+mod calls_elsewhere;
+mod calls_lost;
+mod common;
+mod cut;
+mod damage;
+mod decode;
+mod endings;
+mod follow;
+mod functions;
+mod golden;
+mod hostile;
+mod json;
+mod losses;
+mod object_reads;
+mod open_spans;
+mod parts;
+mod process;
+mod sampled;
+mod self_time;
+mod spans;
+mod spans_around;
+mod stored;
+mod window;

@@ -1,0 +1,13 @@
+//! What viewers are given.
+
+#[path = "../../decoder/tests/common/mod.rs"]
+mod common;
+mod corpus;
+mod folded;
+mod hostile;
+mod html;
+mod order;
+mod packets;
+mod page;
+mod size;
+mod spans;

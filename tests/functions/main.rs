@@ -1,0 +1,34 @@
+//! Tracing of functions.
+#![forbid(unsafe_code)]
+
+#[path = "../session/c/mod.rs"]
+#[expect(dead_code, reason = "compilers other than gcc")]
+mod c;
+mod calls;
+mod function_patching;
+mod functions_budget;
+mod functions_callbacks;
+mod functions_callers;
+mod functions_calls;
+mod functions_control;
+mod functions_cpp;
+mod functions_interposed;
+mod functions_many;
+mod functions_modules;
+mod functions_off;
+mod functions_profile;
+mod functions_run;
+mod functions_rust;
+mod functions_sampled;
+mod functions_shown;
+mod functions_sleds;
+mod functions_stacks;
+mod functions_triggers;
+mod functions_unwinding;
+mod functions_wait;
+mod functions_wait_events;
+mod functions_with_events;
+mod functions_with_events_ways;
+mod real_programs;
+mod record_attached;
+mod with_events;

@@ -1,0 +1,5 @@
+//! What the documents show, and installing.
+#![forbid(unsafe_code)]
+
+mod documents;
+mod install;
