@@ -1,4 +1,4 @@
-//! A server that speaks the protocol of Azure Blob Storage, for tests: the npm package `azurite`. `./test tools`
+//! A server that speaks the protocol of Azure Blob Storage, for tests: the npm package `azurite`. `./test fleet`
 //! installs it.
 
 use std::io::{BufRead, BufReader};

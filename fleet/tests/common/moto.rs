@@ -1,4 +1,4 @@
-//! A server that speaks S3, for tests: the Python package `moto`. `./test tools` installs it.
+//! A server that speaks S3, for tests: the Python package `moto`. `./test fleet` installs it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};

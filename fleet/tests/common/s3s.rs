@@ -1,5 +1,5 @@
-//! A second server that speaks S3, for tests: the crate `s3s-fs`, which has a bucket in a directory. `./test --long
-//! tools` installs it.
+//! A second server that speaks S3, for tests: the crate `s3s-fs`, which has a bucket in a directory. `./test
+//! fleet` installs it.
 
 use std::fs;
 use std::net::TcpStream;
