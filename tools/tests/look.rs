@@ -1,7 +1,5 @@
 //! What is shown of dumps and of living sessions: `cat`, `verify`, `report`, `events`, `list`.
 
-use crate::common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -11,6 +9,8 @@ use common::{LIMIT, Stage, json_lines, traced_program};
 use ringmark_decoder::parse_timestamp;
 use ringmark_tests::{Running, wait_until};
 use rustix::process::Signal;
+
+use crate::common;
 
 fn lines(stage: &Stage, arguments: &[&str]) -> Vec<String> {
     let found = stage.run(arguments).expect_code(0);
@@ -247,16 +247,10 @@ fn event_types_go_off_and_on() {
             .all(|t| t["on"] == true)
     };
     assert!(is_on("emitter.text") && is_on("emitter.work"));
-    let off = [
-        "events",
-        "--disable",
-        "emitter.*",
-        "--category",
-        "text",
-        "-p",
-        &pid,
-    ];
-    assert_eq!(lines(&stage, &off), ["1 event type off"]);
+    let text = ["events", "-p", &pid, "--category", "text"];
+    let switch = |words: &[&str]| lines(&stage, &[&text[..], words].concat());
+    let off = switch(&["--disable", "emitter.*"]);
+    assert_eq!(off, ["1 event type off"]);
     assert!(!is_on("emitter.text") && is_on("emitter.work"));
     let newest = || {
         let shown = stage.run(&["cat", "-p", &pid, "--name", "emitter.text", "--json"]);
@@ -267,18 +261,8 @@ fn event_types_go_off_and_on() {
     let last = newest();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(newest(), last, "off means off");
-    let on = [
-        "events",
-        "--enable",
-        "*",
-        "--category",
-        "text",
-        "--level",
-        "warn",
-        "-p",
-        &pid,
-    ];
-    assert_eq!(lines(&stage, &on), ["1 event type on"]);
+    let on = switch(&["--enable", "*", "--level", "warn"]);
+    assert_eq!(on, ["1 event type on"]);
     wait_until(LIMIT, "new events", || (newest() > last).then_some(()));
     let types = states();
     let text = types.iter().find(|t| t["name"] == "emitter.text").unwrap();

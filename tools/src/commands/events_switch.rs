@@ -44,10 +44,10 @@ pub(super) struct SwitchOptions {
         conflicts_with_all = OF_LISTS
     )]
     disable: Option<String>,
-    /// Of these, only this level and more important ones
+    /// Switch only this level and more important ones
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, requires = "switch")]
     level: Option<Level>,
-    /// Of these, only this category
+    /// Switch only this category
     #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern, requires = "switch")]
     category: Option<String>,
 }
