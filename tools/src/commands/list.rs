@@ -32,9 +32,9 @@ PID is the number of the process here. If it has another number in its own pid
 namespace, that follows in parentheses; '?' is a number that is not known.
 Below the table is what was removed, to make room, before it was read.
 
--v adds for each session how full its rings are, how many events come, how far
-back they reach, what was lost, and where they are streamed to; how it ended;
-what its threads did last and have open.
+-v adds the rings of each session: how full they are, how many events come, how
+far back they reach, what was lost. It says where they are streamed to, how the
+session ended, and what its threads did last and have open.
 
 With FILE, the sessions that are in trace files or in a store. -v adds where
 they come from and what their threads did last.
