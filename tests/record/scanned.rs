@@ -265,6 +265,12 @@ fn sums_are_those_of_the_rows() {
     }
     let held: usize = groups.values().map(|(_, durations)| durations.len()).sum();
     assert_eq!(hist.sum("count"), held as u64);
+}
+
+#[test]
+fn sums_are_by_the_columns_that_are_named() {
+    let fixture = stage("scanned-columns", 2000);
+    let (all, _) = scan(&fixture, "");
     let (top, _) = table(&fixture, "report --by name --csv -n 2");
     assert_eq!(top.rows().count(), 2);
     let sum = |row: BTreeMap<String, String>| row["sum_ns"].parse::<u64>().unwrap();

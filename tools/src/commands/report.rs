@@ -113,12 +113,8 @@ struct Reported {
 impl Args {
     pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
         let process = self.input.process()?;
-        if process.is_some() && self.diff.is_some() {
-            let text = "--diff: found a running process, expected FILE";
-            return Err(Failure::usage(text).into());
-        }
         if let Some(other) = self.diff.take() {
-            return self.compare(other);
+            return self.compare(other, process);
         }
         if self.html {
             return self.write_page(process);
@@ -266,7 +262,11 @@ impl Args {
         })
     }
 
-    fn compare(&self, other: PathBuf) -> anyhow::Result<Exit> {
+    fn compare(&self, other: PathBuf, process: Option<u32>) -> anyhow::Result<Exit> {
+        if process.is_some() {
+            let text = "--diff: found a running process, expected FILE";
+            return Err(Failure::usage(text).into());
+        }
         let filter = self.figures.to_read()?;
         let first = self.input.read_for(&filter)?;
         let second = self.input.read_other(&other, &filter)?;
