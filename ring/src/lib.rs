@@ -67,8 +67,6 @@ pub mod system;
 
 #[doc(hidden)]
 pub use protocol::planted;
-#[cfg(steps)]
-pub use protocol::steps;
 pub use protocol::{
     clock_sample::ClockSample,
     observe::{PageCopy, PageRead},

@@ -18,10 +18,11 @@
 //! it; the compiler fences in both keep it so.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicU64 as Private, compiler_fence};
+use core::sync::atomic::compiler_fence;
 
 use crate::protocol::planted::{self, Bug};
 use crate::protocol::single_instruction;
+use crate::protocol::sync::private::AtomicU64 as Private;
 
 pub(crate) const BEGUN: usize = 0;
 pub(crate) const ENDED: usize = 1;
@@ -51,8 +52,6 @@ impl Counts {
     #[inline(always)]
     pub(crate) fn begin(&self) {
         single_instruction::increment_in::<BEGUN, 3>(&self.0);
-        #[cfg(steps)]
-        crate::protocol::steps::between();
         compiler_fence(SeqCst);
     }
 
@@ -60,8 +59,6 @@ impl Counts {
     #[inline(always)]
     pub(crate) fn end(&self) {
         compiler_fence(SeqCst);
-        #[cfg(steps)]
-        crate::protocol::steps::between();
         single_instruction::increment_in::<ENDED, 3>(&self.0);
     }
 
@@ -84,8 +81,6 @@ impl Counts {
 
     #[inline(always)]
     fn count_record(&self) {
-        #[cfg(steps)]
-        crate::protocol::steps::between();
         single_instruction::increment_in::<RECORDS, 3>(&self.0);
     }
 
@@ -108,8 +103,6 @@ impl Counts {
         loop {
             let ended = self.0[ENDED].load(Relaxed);
             compiler_fence(SeqCst);
-            #[cfg(steps)]
-            crate::protocol::steps::between();
             let begun = self.0[BEGUN].load(Relaxed);
             compiler_fence(SeqCst);
             if self.0[ENDED].load(Relaxed) == ended {

@@ -7,12 +7,12 @@
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Private};
 
 use ringmark_format::counters::Cause;
 
 use crate::protocol::slot::SlotView;
 use crate::protocol::sync::AtomicU64;
+use crate::protocol::sync::private::{AtomicPtr, AtomicU64 as Private};
 
 /// Part of a writer, private like that. All zero bytes: not known to be full.
 ///

@@ -136,7 +136,5 @@ pub mod schema_log;
 pub mod single_instruction;
 pub mod slot;
 pub mod span_stack;
-#[cfg(steps)]
-pub mod steps;
 pub mod sync;
 pub mod writer;

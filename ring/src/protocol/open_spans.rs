@@ -77,16 +77,12 @@ impl Writer {
     /// The first frame above the last claimed one; at the stack's end, or null without a stack.
     #[inline(always)]
     fn top(&self) -> *mut AtomicU64 {
-        #[cfg(steps)]
-        crate::protocol::steps::between();
         self.top.load(Relaxed)
     }
 
     /// Moves `top`: one plain store, which a handler in between may have made wrong.
     #[inline(always)]
     fn set_top(&self, top: *mut AtomicU64) {
-        #[cfg(steps)]
-        crate::protocol::steps::between();
         self.top.store(top, Relaxed);
     }
 

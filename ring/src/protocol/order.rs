@@ -1,8 +1,7 @@
 //! Every ordering on shared words, by label (table in the crate's documentation).
 //!
 //! In a normal build each function is a constant. Under loom, `weaken` makes one of them Relaxed,
-//! or leaves one fence out, so that a test can show that it is needed. Under `--cfg steps` each
-//! function is also a place where the test's signal handler may come.
+//! or leaves one fence out, so that a test can show that it is needed.
 //!
 //! # A new ordering
 //!
@@ -45,8 +44,6 @@ macro_rules! orderings {
         $(#[$meta])*
         #[inline(always)]
         pub(crate) fn $name() -> Ordering {
-            #[cfg(steps)]
-            crate::protocol::steps::between();
             if weakened($label) { Ordering::Relaxed } else { Ordering::$ordering }
         }
     )* };
@@ -117,8 +114,6 @@ pub(crate) fn owner_recheck_fence() {
 /// a reader that sees a new word of it sees that its head is no longer the old one.
 #[inline(always)]
 pub(crate) fn frame_fence() {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     if !weakened("F1") {
         crate::protocol::sync::fence(Ordering::Release); // [F1] pairs with [F4]
     }

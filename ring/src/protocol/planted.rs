@@ -8,9 +8,10 @@
 //! step that it breaks, or in a function below that does nothing while its bug is not planted.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicPtr, compiler_fence};
+use core::sync::atomic::compiler_fence;
 
 use crate::protocol::sync::AtomicU64;
+use crate::protocol::sync::private::AtomicPtr;
 
 /// A bug of the writer, with the step that it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

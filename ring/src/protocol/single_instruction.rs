@@ -20,7 +20,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::protocol::sync::AtomicU64;
+use crate::protocol::sync::{AtomicU64, private};
 
 /// If `word` is 0, makes it `new` and returns 0; else changes nothing and returns what it is.
 ///
@@ -28,8 +28,6 @@ use crate::protocol::sync::AtomicU64;
 /// nothing for them: what `new` announces is published by a later store.
 #[inline(always)]
 pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let found: u64;
@@ -55,9 +53,7 @@ pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
 
 /// Adds 1 to a private word; wraps. Whole for signals on this thread; no other thread writes it.
 #[inline(always)]
-pub fn increment(word: &core::sync::atomic::AtomicU64) {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
+pub fn increment(word: &private::AtomicU64) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
     unsafe {
@@ -70,9 +66,9 @@ pub fn increment(word: &core::sync::atomic::AtomicU64) {
 /// Adds 1 to word `AT` of these: as [`increment`], with the place as part of the instruction. So
 /// several counts of one writer need one register.
 #[inline(always)]
-pub fn increment_in<const AT: usize, const N: usize>(words: &[core::sync::atomic::AtomicU64; N]) {
+pub fn increment_in<const AT: usize, const N: usize>(words: &[private::AtomicU64; N]) {
     const { assert!(AT < N) };
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[cfg(all(target_arch = "x86_64", not(miri), not(steps)))]
     // SAFETY: reasons 1 and 2: the instruction reads and writes word `AT`, which is below `N`.
     unsafe {
         core::arch::asm!(
@@ -82,7 +78,7 @@ pub fn increment_in<const AT: usize, const N: usize>(words: &[core::sync::atomic
             options(nostack),
         );
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(steps))))]
     increment(&words[AT]);
 }
 
@@ -99,8 +95,6 @@ pub fn increment_shared(word: &AtomicU64) {
 /// Takes 1 from such a word: as [`increment_shared`].
 #[inline(always)]
 pub fn decrement_shared(word: &AtomicU64) {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
     unsafe {
@@ -114,8 +108,6 @@ pub fn decrement_shared(word: &AtomicU64) {
 /// returns what it was. Whole for signals on this thread.
 #[inline(always)]
 pub fn add_shared(word: &AtomicU64, more: u64) -> u64 {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let was: u64;
@@ -138,8 +130,6 @@ pub fn add_shared(word: &AtomicU64, more: u64) -> u64 {
 /// stored before it is published by it, as `order` says: on x86-64 every store does that.
 #[inline(always)]
 pub fn replace(word: &AtomicU64, expected: u64, new: u64, order: Ordering) -> u64 {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let found: u64;
@@ -169,8 +159,6 @@ pub fn replace(word: &AtomicU64, expected: u64, new: u64, order: Ordering) -> u6
 /// A handler may come between two words of it. For other processors the words may become zero in
 /// any order: the caller has announced before that the words are not to be read (`[W1]`).
 pub fn zero(words: &[AtomicU64]) {
-    #[cfg(steps)]
-    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: reasons 1 and 2: writes exactly `words.len()` words.
     unsafe {

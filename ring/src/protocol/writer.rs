@@ -50,7 +50,6 @@
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Private};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
@@ -68,6 +67,7 @@ use crate::protocol::single_instruction;
 use crate::protocol::slot::{SlotGeometry, SlotView};
 use crate::protocol::span_stack::SpanStack;
 use crate::protocol::sync::AtomicU64;
+use crate::protocol::sync::private::{AtomicPtr, AtomicU64 as Private};
 
 mod extended;
 pub mod offsets;

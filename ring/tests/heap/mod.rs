@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::counters::Cause;
 use ringmark_format::page::PageHeader;
@@ -15,7 +15,8 @@ use ringmark_format::{PageNumber, RingId, TypeId};
 use ringmark_ring::observe::{self, HEADER_WORDS};
 use ringmark_ring::slot::SLOT_WORDS;
 use ringmark_ring::span_stack::{FRAME_WORDS, OVER};
-use ringmark_ring::writer::Ring;
+use ringmark_ring::sync::AtomicU64;
+use ringmark_ring::writer::{Ring, offsets};
 use ringmark_ring::{
     ClockSample, PageCopy, PageRead, Reservation, SlotGeometry, SlotView, SpanStack, Writer,
 };
@@ -140,6 +141,16 @@ impl HeapRing {
             }
         }
         panic!("{ways:?} does not end with the way that takes every request");
+    }
+
+    /// Reservations under way.
+    pub fn under_way(&self) -> u64 {
+        let count = |offset: usize| {
+            let word = self.place.wrapping_byte_add(offset).cast::<AtomicU64>();
+            // SAFETY: the writer's offsets are those of its words, and it is never freed.
+            unsafe { &*word }.load(Relaxed)
+        };
+        count(offsets::BEGUN) - count(offsets::ENDED)
     }
 
     /// Frames of the stack of open spans that are not free, and spans beyond them.

@@ -139,9 +139,6 @@ pub const TRACED: &[&str] = &[
 
 /// Exceptions there: (path, token).
 pub const TRACED_ALLOWED: &[(&str, &str)] = &[
-    // Not there outside the test of every step.
-    ("ring/src/protocol/steps.rs", "borrow"),
-    ("ring/src/protocol/steps.rs", "borrow_mut"),
     // Not there outside the models.
     ("ring/src/protocol/order.rs", "Mutex"),
     // Forks hold it, and so free it in the child; it guards what installs those hooks.
