@@ -65,8 +65,6 @@ pub mod protocol;
 #[cfg(not(loom))]
 pub mod system;
 
-#[doc(hidden)]
-pub use protocol::planted;
 pub use protocol::{
     clock_sample::ClockSample,
     observe::{PageCopy, PageRead},

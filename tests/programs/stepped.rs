@@ -1,4 +1,4 @@
-//! The traced program of the single-step tests: `stepped WORKLOAD COUNT LEDGER [BUG]`. It stops
+//! The traced program of the single-step tests: `stepped WORKLOAD COUNT LEDGER`. It stops
 //! itself before and after the work; what it did until any instruction stands in the ledger.
 //!
 //! The ledger is a page shared with the test: for each context (main, handler, handler in a
@@ -188,17 +188,11 @@ fn work(workload: &str, count: u64) {
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [workload, count, ledger, bug @ ..] = &arguments[..] else {
-        panic!("stepped WORKLOAD COUNT LEDGER [BUG]");
+    let [workload, count, ledger] = &arguments[..] else {
+        panic!("stepped WORKLOAD COUNT LEDGER");
     };
     let count = count.parse().expect("a number");
     assert!(LEDGER.set(share(ledger)).is_ok());
-    if let [bug] = bug {
-        #[cfg(planted)]
-        assert!(ringmark_ring::planted::plant(bug), "unknown bug {bug}");
-        #[cfg(not(planted))]
-        panic!("built without --cfg planted: {bug}");
-    }
     handle(libc::SIGUSR1, handler);
     handle(libc::SIGUSR2, handler);
     match workload.as_str() {

@@ -18,7 +18,6 @@ mod limits;
 mod memory_cap;
 mod namespaces;
 mod no_syscalls;
-mod planted;
 mod plugins;
 mod process_end;
 mod rest;

@@ -1,7 +1,5 @@
 //! Promise: killed at any instruction, the program leaves every event whose commit was done, none
 //! torn, none twice, and losses exact up to the calls under way.
-//!
-//! Which of these workloads catches which bug: `planted.rs`.
 
 use crate::step;
 
@@ -105,6 +103,11 @@ fn a_handler_at_every_instruction_of_an_event() {
             ..plan
         });
     }
+}
+
+#[test]
+fn a_handler_at_every_instruction_of_a_page_switch() {
+    walk(with_signals(Plan::new("brim", 2, "overwrite")));
 }
 
 #[test]

@@ -197,19 +197,6 @@ fn what_may_be_overwritten_is_copied() {
     }
 }
 
-/// The test of the test: pages that are released when they are sent arrive changed.
-#[cfg(planted)]
-#[test]
-fn released_too_early_they_are_overwritten() {
-    ringmark_reader::stream::RELEASE_WHEN_SENT.store(true, Relaxed);
-    let fixture = Fixture::new("planted");
-    let trapped = trap(&fixture, "discard", None);
-    ringmark_reader::stream::RELEASE_WHEN_SENT.store(false, Relaxed);
-    assert!(trapped.refused > 0, "it went unnoticed");
-    let said = |text: &String| text.contains("crc32");
-    assert!(trapped.notices.iter().any(said), "{:?}", trapped.notices);
-}
-
 /// Connections that are cut: every event once, and whole.
 #[test]
 fn cut_connections() {

@@ -58,5 +58,3 @@ pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use streamer::{StreamOptions, Streamer, Upload};
 pub use tls_errors::explain;
-#[cfg(planted)]
-pub use zero_copy::RELEASE_WHEN_SENT;

@@ -18,20 +18,6 @@ use super::positions::{SlotPage, page_of};
 use super::socket::FileRange;
 use crate::pages::drain::SessionDrain;
 
-/// Planted bug: pages are released when they are sent, not when they are durable. A test shows that
-/// this is noticed.
-#[cfg(planted)]
-pub static RELEASE_WHEN_SENT: std::sync::atomic::AtomicBool =
-    std::sync::atomic::AtomicBool::new(false);
-
-/// Whether the bug is planted.
-pub(super) fn releases_when_sent() -> bool {
-    #[cfg(planted)]
-    return RELEASE_WHEN_SENT.load(std::sync::atomic::Ordering::Relaxed);
-    #[cfg(not(planted))]
-    false
-}
-
 /// Sends the pages of a batch. A sealed page's header comes from the batch, with the checksum of
 /// the copy there, and its content from the ring file. Other pages are sent as copied.
 pub(super) fn send_batch(

@@ -20,7 +20,6 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
-use crate::protocol::planted::{self, Bug};
 use crate::protocol::single_instruction;
 use crate::protocol::sync::private::AtomicU64 as Private;
 
@@ -55,7 +54,7 @@ impl Counts {
         compiler_fence(SeqCst);
     }
 
-    /// A reservation ends, any of those under way: one that came to no record, or was lost.
+    /// A reservation ends, any of those under way: its record was committed or cancelled, or there is none.
     #[inline(always)]
     pub(crate) fn end(&self) {
         compiler_fence(SeqCst);
@@ -65,22 +64,6 @@ impl Counts {
     /// A record was reserved.
     #[inline(always)]
     pub(crate) fn record(&self) {
-        if !planted::is(Bug::CountAndCommitApart) {
-            self.count_record();
-        }
-    }
-
-    /// A reservation ends whose record was committed or cancelled.
-    #[inline(always)]
-    pub(crate) fn end_record(&self) {
-        self.end();
-        if planted::is(Bug::CountAndCommitApart) {
-            self.count_record();
-        }
-    }
-
-    #[inline(always)]
-    fn count_record(&self) {
         single_instruction::increment_in::<RECORDS, 3>(&self.0);
     }
 
@@ -94,7 +77,7 @@ impl Counts {
     /// handler that comes after the answer has ended its reservations, or left one that the next
     /// call finds.
     pub(crate) fn is_alone(&self) -> bool {
-        self.under_way() <= 1 || planted::is(Bug::PageSwitchedUnderReservation)
+        self.under_way() <= 1
     }
 
     /// Reservations under way at one moment of this call, the caller's included, whatever handlers

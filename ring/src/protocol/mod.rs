@@ -127,8 +127,6 @@ mod open_spans;
 pub mod order;
 mod own_rings;
 mod page_words;
-#[doc(hidden)]
-pub mod planted;
 pub mod published_static;
 pub mod raw_span;
 pub mod reservation;

@@ -50,7 +50,6 @@ use ringmark_format::TypeId;
 use ringmark_format::open_span::Head;
 
 use crate::protocol::order;
-use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
 use crate::protocol::single_instruction;
 use crate::protocol::span_stack::{
@@ -115,12 +114,8 @@ impl Writer {
         let kept = (words as usize + 1).min(FRAME_WORDS - 1);
         fill(&mut Reservation::in_frame(self, &claimed.words[1..=kept]));
         claimed.words[0].store(head.pack(), order::frame_release()); // [F2]
-        let frame = claimed.words.as_ptr();
-        if planted::is(planted::Bug::FrameBeforeClaim) {
-            self.set_top(frame.wrapping_add(FRAME_WORDS).cast_mut());
-        }
         SpanPlace {
-            frame: frame.addr(),
+            frame: claimed.words.as_ptr().addr(),
         }
     }
 
@@ -134,9 +129,6 @@ impl Writer {
         // SAFETY: invariant 3 of `span_stack`: `top` is a frame, as it is neither null nor the end.
         let words = unsafe { &*top.cast::<[AtomicU64; FRAME_WORDS]>() };
         let found = words[0].load(Relaxed);
-        if let Some(serial) = planted::claimed_later(found) {
-            return Some(Claimed { words, serial });
-        }
         if !is_free(found) {
             return None;
         }

@@ -17,7 +17,6 @@ use ringmark_format::record;
 
 use crate::protocol::observe::HEADER_WORDS;
 use crate::protocol::order;
-use crate::protocol::planted::{self, Bug};
 use crate::protocol::single_instruction;
 use crate::protocol::sync::AtomicU64;
 
@@ -90,13 +89,6 @@ fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut Atomic
     }
 }
 
-/// Tells readers that the page's words are about to change: a copy that is in work is thrown away.
-fn mark_busy(generation: &AtomicU64) {
-    if !planted::is(Bug::PageReusedWithoutBusy) {
-        generation.store(page::BUSY, Relaxed);
-    }
-}
-
 /// Opens a page in this place: BUSY, zeros, the header, and last its number. The same in both
 /// modes; whether the page may be taken was decided before.
 ///
@@ -105,7 +97,8 @@ fn mark_busy(generation: &AtomicU64) {
 pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
     debug_assert!(!matches!(header.generation, 0 | page::BUSY) && page.len() > HEADER_WORDS);
-    mark_busy(&page[GENERATION]);
+    // Readers throw away a copy that is in work.
+    page[GENERATION].store(page::BUSY, Relaxed);
     order::switch_fence(); // [W1]
     single_instruction::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);

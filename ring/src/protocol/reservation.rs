@@ -15,7 +15,6 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::record;
 
 use crate::protocol::order;
-use crate::protocol::planted;
 use crate::protocol::sync::AtomicU64;
 use crate::protocol::writer::Writer;
 
@@ -82,7 +81,7 @@ impl RawReservation {
         // SAFETY: invariant 6: a writer is never freed.
         let writer = unsafe { &*self.writer };
         header.store(header_word, order::commit_release()); // [W3]
-        writer.counts.end_record();
+        writer.counts.end();
     }
 }
 
@@ -123,7 +122,6 @@ impl<'w> Reservation<'w> {
             let length = unsafe { &*place.wrapping_add(1) };
             length.store(payload_words, Relaxed);
         }
-        planted::commit_before_payload(header, commit);
         Self {
             writer,
             header: place,
@@ -206,7 +204,7 @@ impl<'w> Reservation<'w> {
         // SAFETY: invariants 3 and 5 of the writer: this record's header, in a mapped page.
         let header = unsafe { &*self.header };
         header.store(header_word, order::commit_release()); // [W3]
-        self.writer.counts.end_record();
+        self.writer.counts.end();
     }
 }
 

@@ -61,7 +61,6 @@ use crate::protocol::clock_sample::ClockSample;
 use crate::protocol::counts::Counts;
 use crate::protocol::full_ring::FullRing;
 use crate::protocol::page_words;
-use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
 use crate::protocol::single_instruction;
 use crate::protocol::slot::{SlotGeometry, SlotView};
@@ -389,8 +388,7 @@ impl Writer {
     #[inline(always)]
     fn claim(&self, header: &AtomicU64, next: *mut AtomicU64, words: u64) -> bool {
         let busy = record::pack_span(record::BUSY, words);
-        let is_claimed = planted::bump_before_mark(&self.cursor, next, header, busy)
-            || single_instruction::mark_if_empty(header, busy) == 0;
+        let is_claimed = single_instruction::mark_if_empty(header, busy) == 0;
         if is_claimed {
             debug_assert!(next <= self.end.load(Relaxed), "invariants 1 and 2");
             self.counts.record();

@@ -47,8 +47,6 @@ pub(crate) struct Plan {
     /// The test consumes at every state whose number this divides; 0: never.
     pub(crate) consume_every: u64,
     pub(crate) full_every: u64,
-    /// The planted bug, or empty.
-    pub(crate) bug: &'static str,
 }
 
 impl Plan {
@@ -63,7 +61,6 @@ impl Plan {
             inner_every: 0,
             consume_every: 0,
             full_every: 500,
-            bug: "",
         }
     }
 }
@@ -161,10 +158,7 @@ impl<'p> Run<'p> {
         let (mode, page, ring) = (plan.mode, plan.page, plan.ring);
         let ringmark = format!("mode={mode},page={page},ring={ring},session=1M,control=off,warm=1");
         let ledger_text = path.display();
-        let arguments = format!(
-            "{} {} {ledger_text} {}",
-            plan.workload, plan.count, plan.bug
-        );
+        let arguments = format!("{} {} {ledger_text}", plan.workload, plan.count);
         let program = fixture.start(STEPPED, &ringmark, &arguments);
         let pid = program.id() as i32;
         ptrace::attach(pid)?;

@@ -253,3 +253,16 @@ fn report(findings: Vec<String>) {
         findings.join("\n")
     );
 }
+
+#[test]
+fn every_mutant_applies() {
+    let check = Command::new(workspace_root().join("tests/mutants/run"))
+        .arg("--check")
+        .output()
+        .expect("python3 and git");
+    assert!(
+        check.status.success(),
+        "tests/mutants: {}",
+        String::from_utf8_lossy(&check.stderr)
+    );
+}

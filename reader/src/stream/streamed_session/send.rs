@@ -78,9 +78,6 @@ impl StreamedSession {
             Some(file) => {
                 let blocks = out.batch.bytes();
                 zero_copy::send_batch(blocks, &mapped.drain, file, out.connection)?;
-                if zero_copy::releases_when_sent() {
-                    mapped.drain.release();
-                }
             }
             None => out.send_batch(self.uuid)?,
         }
