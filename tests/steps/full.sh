@@ -4,14 +4,7 @@ step_models() { ring_with loom 'test(/^loom_/)'; }
 
 step_handlers() { ring_with steps 'test(/^(steps|span_steps)::/)'; }
 
-step_planted() {
-    RUSTFLAGS="${RUSTFLAGS:-} --cfg planted --cfg steps" CARGO_TARGET_DIR="$target/steps" \
-        cargo nextest run --cargo-quiet --locked --release -p ringmark-ring --test all --filterset 'test(/^span_steps::/)' || return 1
-    # Other tests would see what is planted.
-    RUSTFLAGS="${RUSTFLAGS:-} --cfg planted" CARGO_TARGET_DIR="$target/planted" \
-        cargo nextest run --cargo-quiet --locked -p ringmark-tests --test session --test stream \
-        --filterset 'test(/^planted::/) | test(/^streaming_zero_copy::.*released_too_early/)'
-}
+step_mutants() { tests/mutants/run; }
 
 # The tests that tests/full.tsv has for a step.
 run_left() { run_tests --profile full --filterset "$(left_to "$1")"; }

@@ -4,7 +4,7 @@ EVERYDAY=(tools fmt style clippy build unit system loom)
 
 # `.ci/run` runs some of these after the others: those first that have not passed for longest. None may take longer
 # than 50 minutes, but the last: it takes hours, and is for a person to run.
-FULL=(doc deny models handlers planted documents builds browser packages benches fuzz fleet query
+FULL=(doc deny models handlers mutants documents builds browser packages benches fuzz fleet query
     sizes-ring sizes-attach sizes-export sizes-functions sizes-hostile sizes-record sizes-screens sizes-session
     sizes-store sizes-stream sizes-fleet)
 HOURS=sizes-fleet
@@ -23,7 +23,7 @@ about() {
         deny) echo "cargo deny check: licences, sources and versions of dependencies; advisories where they can be had" ;;
         models) echo "every model of the protocol" ;;
         handlers) echo "a signal handler at every step of the real writer" ;;
-        planted) echo "bugs planted in writer and streamer: the tests named for it catch each" ;;
+        mutants) echo "bugs planted in a copy of the checkout: the test that each names finds it" ;;
         documents) echo "every block of README.md, the guide and the examples, run and compared" ;;
         builds) echo "tests that build inside: with other flags, other options, programs of the distribution" ;;
         browser) echo "pages and traces in a browser, installed if it can be had" ;;
