@@ -49,8 +49,6 @@ mod turns;
 mod unsynced;
 pub mod upkeep;
 pub mod usage;
-#[cfg(test)]
-mod virtual_time;
 
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};

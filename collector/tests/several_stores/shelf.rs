@@ -6,28 +6,28 @@ use ringmark_format::stream::UNKNOWN;
 use ringmark_reader::SlotPosition;
 use ringmark_reader::stream::machines::Resumed;
 
-use super::super::positions::Positions;
-use super::host::Message;
+use crate::host::Message;
 
 /// A store, and the collector that writes to it.
 #[derive(Default)]
-pub(super) struct Shelf {
-    pub(super) id: [u8; 16],
+pub(crate) struct Shelf {
+    pub(crate) id: [u8; 16],
     /// It keeps nothing in mind over a connection's end.
-    pub(super) is_stateless: bool,
+    pub(crate) is_stateless: bool,
     /// What was stored, in order; the first `durable` of it survive a loss of power.
     log: Vec<Message>,
     durable: usize,
-    positions: BTreeMap<u32, Positions>,
+    /// The page after the last one that is stored, by slot.
+    next: BTreeMap<u32, u64>,
     /// Messages under way to it on the present connection.
-    pub(super) under_way: VecDeque<Message>,
+    pub(crate) under_way: VecDeque<Message>,
     /// Pages in each message of the present connection that it took.
     came: Vec<u64>,
 }
 
 impl Shelf {
     /// An empty one.
-    pub(super) fn new(id: u8, is_stateless: bool) -> Self {
+    pub(crate) fn new(id: u8, is_stateless: bool) -> Self {
         Self {
             id: [id; 16],
             is_stateless,
@@ -36,17 +36,14 @@ impl Shelf {
     }
 
     /// A connection begins: what RESUME says. All that is stored is durable then.
-    pub(super) fn greet(&mut self) -> Resumed {
+    pub(crate) fn greet(&mut self) -> Resumed {
         self.under_way.clear();
         self.came.clear();
         self.durable = self.log.len();
-        let position = |(&slot, positions): (&u32, &Positions)| {
-            let next_page = positions.resume();
-            (SlotPosition { slot, next_page }, 0)
-        };
+        let position = |(&slot, &next_page): (&u32, &u64)| (SlotPosition { slot, next_page }, 0);
         let slots: Vec<_> = match self.is_stateless {
             true => Vec::new(),
-            false => self.positions.iter().map(position).collect(),
+            false => self.next.iter().map(position).collect(),
         };
         Resumed {
             flags: if slots.is_empty() { UNKNOWN } else { 0 },
@@ -56,7 +53,7 @@ impl Shelf {
     }
 
     /// Takes the next message that is under way.
-    pub(super) fn take(&mut self) {
+    pub(crate) fn take(&mut self) {
         let Some(message) = self.under_way.pop_front() else {
             return;
         };
@@ -76,50 +73,49 @@ impl Shelf {
 
     /// Notes a page; returns whether it is stored now.
     fn put(&mut self, slot: u32, page: u64) -> bool {
-        let positions = self.positions.entry(slot).or_default();
+        let next = self.next.entry(slot).or_default();
         // What a stateless collector stored before, it does not know.
-        let is_new = self.is_stateless || positions.is_new(page);
-        if is_new {
-            positions.have(page);
-        }
+        let is_new = self.is_stateless || page >= *next;
+        *next = (*next).max(page + 1);
         is_new
     }
 
     /// Makes all that came durable; returns what ACK says.
-    pub(super) fn sync(&mut self) -> u64 {
+    pub(crate) fn sync(&mut self) -> u64 {
         self.durable = self.log.len();
         self.received()
     }
 
     /// Pages that came, and of which the streamer has not heard that they are durable.
-    pub(super) fn unheard(&self, heard: u64) -> u64 {
+    pub(crate) fn unheard(&self, heard: u64) -> u64 {
         self.came.iter().skip(heard as usize).sum()
     }
 
     /// What it would acknowledge if it did so before a sync: a bug.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.came.len() as u64
     }
 
     /// The machine loses its power: what is not durable is gone, and the rest is read again. Where objects
     /// are put, `landed` messages more are there, although no answer came.
-    pub(super) fn lose_power(&mut self, landed: u64) {
+    pub(crate) fn lose_power(&mut self, landed: u64) {
         let landed = if self.is_stateless { landed } else { 0 };
         self.log.truncate(self.durable + landed as usize);
         self.durable = self.log.len();
-        self.positions.clear();
+        self.next.clear();
         self.under_way.clear();
         for message in self.log.clone() {
             if let Message::Pages(pages) = message {
                 for (slot, page) in pages {
-                    self.positions.entry(slot).or_default().have(page);
+                    let next = self.next.entry(slot).or_default();
+                    *next = (*next).max(page + 1);
                 }
             }
         }
     }
 
     /// All pages that are stored, those of several connections each as often as they came.
-    pub(super) fn pages(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn pages(&self) -> Vec<(u32, u64)> {
         let pages = |message: &Message| match message {
             Message::Pages(pages) => pages.clone(),
             Message::Progress(_) => Vec::new(),
@@ -128,7 +124,7 @@ impl Shelf {
     }
 
     /// The PROGRESS blocks that are stored.
-    pub(super) fn progress(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn progress(&self) -> impl Iterator<Item = &[u8]> {
         self.log.iter().filter_map(|message| match message {
             Message::Progress(content) => Some(content.as_slice()),
             Message::Pages(_) => None,

@@ -2,14 +2,17 @@
 //!
 //! Connections are cut, acknowledgements get lost, collectors change and lose their power, objects land
 //! although no answer came, streamers are killed. The state machines are those of the streamer ([`Ledger`], in-flight batches, progress
-//! of slots), of the store ([`super::positions`]) and of the reader ([`HostProgress`]). At the end all
+//! of slots) and of the reader ([`HostProgress`]); a store is a model. At the end all
 //! stores are read together: each page is there once, or its host has said that it is gone.
 //!
 //! [`Ledger`]: ringmark_reader::stream::machines::Ledger
 //! [`HostProgress`]: ringmark_decoder::HostProgress
 
+#[path = "several_stores/host.rs"]
 mod host;
+#[path = "several_stores/random.rs"]
 mod random;
+#[path = "several_stores/shelf.rs"]
 mod shelf;
 
 use std::collections::BTreeSet;

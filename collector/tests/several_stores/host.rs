@@ -8,48 +8,48 @@ use ringmark_reader::stream::machines::{
     Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress,
 };
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Reservations in each page.
-pub(super) const EVENTS: u64 = 7;
-pub(super) const SESSION: Uuid = Uuid([9; 16]);
+pub(crate) const EVENTS: u64 = 7;
+pub(crate) const SESSION: Uuid = Uuid([9; 16]);
 
 /// A ring, and how far it was read.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     pages: u64,
-    pub(super) produced: u64,
-    pub(super) progress: SlotProgress,
+    pub(crate) produced: u64,
+    pub(crate) progress: SlotProgress,
     /// The page after the last one of which this test knows that it was acknowledged.
     acked: u64,
 }
 
 /// What goes over a connection, in order.
 #[derive(Clone)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// Sealed pages, by slot and number.
     Pages(Vec<(u32, u64)>),
     /// The content of a PROGRESS block.
     Progress(Vec<u8>),
 }
 
-pub(super) struct Host {
-    pub(super) rings: Vec<Ring>,
+pub(crate) struct Host {
+    pub(crate) rings: Vec<Ring>,
     overwrites: bool,
-    pub(super) ledger: Ledger,
+    pub(crate) ledger: Ledger,
     in_flight: InFlight,
     /// Messages sent on this connection.
-    pub(super) sent: u64,
+    pub(crate) sent: u64,
     /// Pages that were acknowledged, and that a restart forgot.
-    pub(super) may_come_twice: u64,
+    pub(crate) may_come_twice: u64,
     /// Pages that were sent although the streamer knew that a collector has them.
-    pub(super) again: u64,
+    pub(crate) again: u64,
     /// What the file next to the ring file holds.
     file: Vec<u8>,
     now_ns: u64,
 }
 
 impl Host {
-    pub(super) fn new(slots: u32, pages: u64, overwrites: bool) -> Self {
+    pub(crate) fn new(slots: u32, pages: u64, overwrites: bool) -> Self {
         let ring = |_| Ring {
             pages,
             produced: 0,
@@ -70,7 +70,7 @@ impl Host {
     }
 
     /// The program writes a page into one of its rings.
-    pub(super) fn write(&mut self, random: &mut Random) {
+    pub(crate) fn write(&mut self, random: &mut Random) {
         let ring = random.below(self.rings.len() as u64) as usize;
         let ring = &mut self.rings[ring];
         let is_full = ring.produced - ring.progress.written >= ring.pages;
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// RESUME came.
-    pub(super) fn resume(&mut self, store: [u8; 16], said: &Resumed) {
+    pub(crate) fn resume(&mut self, store: [u8; 16], said: &Resumed) {
         let rings = &self.rings;
         let produced = |slot: u32| rings.get(slot as usize).map_or(0, |ring| ring.produced);
         let start = self.ledger.resume(store, said, produced);
@@ -103,7 +103,7 @@ impl Host {
     }
 
     /// Takes some pages out of the rings, while the program writes, and sends them.
-    pub(super) fn send(&mut self, most: u64, random: &mut Random) -> Vec<Message> {
+    pub(crate) fn send(&mut self, most: u64, random: &mut Random) -> Vec<Message> {
         let mut pages = Vec::new();
         for (slot, ring) in self.rings.iter_mut().enumerate() {
             ring.progress.note_holes();
@@ -145,7 +145,7 @@ impl Host {
     }
 
     /// The last PROGRESS.
-    pub(super) fn end(&mut self) -> Vec<Message> {
+    pub(crate) fn end(&mut self) -> Vec<Message> {
         self.note_holes();
         self.tell_if(true, ALL_SENT)
     }
@@ -170,7 +170,7 @@ impl Host {
     }
 
     /// ACK came: the first messages are durable.
-    pub(super) fn hear_ack(&mut self, durable: u64, store: [u8; 16]) {
+    pub(crate) fn hear_ack(&mut self, durable: u64, store: [u8; 16]) {
         while let Some(batch) = self.in_flight.next_durable(durable) {
             self.ledger.release(&batch.release, store);
             for at in &batch.release.pages {
@@ -182,7 +182,7 @@ impl Host {
     }
 
     /// The connection is lost.
-    pub(super) fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.note_holes();
         self.in_flight = InFlight::default();
         self.ledger.begin_again();
@@ -192,13 +192,13 @@ impl Host {
     }
 
     /// Keeps what was acknowledged on disk.
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.file = self.ledger.delivered.block(SESSION, &Default::default());
     }
 
     /// The streamer is killed, and another one begins. What was found gone and not told is found
     /// again, or is not: the ring does not say it.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.hang_up();
         let kept = Delivered::read(&self.file, SESSION).unwrap_or_default();
         self.ledger = Ledger::default();
@@ -222,7 +222,7 @@ impl Host {
     }
 
     /// A planted bug: what earlier connections acknowledged is forgotten.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.ledger = Ledger::default();
         for ring in self.rings.iter_mut().filter(|_| self.overwrites) {
             ring.progress = progress(true, 0);
@@ -230,7 +230,7 @@ impl Host {
     }
 
     /// Whether all that was written was acknowledged.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         let is_done = |ring: &Ring| ring.progress.written == ring.produced;
         self.rings.iter().all(is_done) && !self.in_flight.has(SESSION)
     }
