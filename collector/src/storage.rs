@@ -14,7 +14,7 @@ use crate::notice::Notice;
 use crate::options::CollectorOptions;
 use crate::store::object_sessions::Objects;
 use crate::store::objects::ObjectStore;
-use crate::store::{Retention, SharedSession, Store, StoreError, SyncMode};
+use crate::store::{Now, Retention, SharedSession, Store, StoreError, SyncMode};
 
 /// How long an acknowledgement takes as a rule where each block goes to the disk at once.
 const ACK_WITHIN: Duration = Duration::from_millis(100);
@@ -136,7 +136,7 @@ impl Storage {
     /// Cares for what is stored; returns what failed.
     pub(crate) fn tidy(&self) -> Vec<StoreError> {
         match self {
-            Self::Disk(store) => store.tidy(),
+            Self::Disk(store) => store.tidy(Now::read()),
             Self::Objects(_) => Vec::new(),
         }
     }

@@ -67,7 +67,7 @@ impl Filled {
     /// What a collector does from time to time.
     fn tidy(&self, retention: Retention) {
         let store = Store::open(self.options(retention), Arc::new(Figures::default()));
-        let errors = store.unwrap().tidy();
+        let errors = store.unwrap().tidy(Now::read());
         assert!(errors.is_empty(), "{errors:?}");
     }
 
@@ -77,7 +77,7 @@ impl Filled {
         const HOURS_NS: u64 = 2 * 3_600_000_000_000;
         let store = Store::open(self.options(retention), Arc::new(Figures::default())).unwrap();
         let tidy = |real_ns, boot_ns| {
-            let errors = store.tidy_at(Now { real_ns, boot_ns });
+            let errors = store.tidy(Now { real_ns, boot_ns });
             assert!(errors.is_empty(), "{errors:?}");
         };
         tidy(real_ns - HOURS_NS, HOURS_NS);

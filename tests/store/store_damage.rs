@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::Store;
+use ringmark_collector::store::{Now, Store};
 use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
@@ -203,7 +203,7 @@ fn what_a_streamer_still_has_comes_again() {
         assert_eq!(opened.next().1[&0], 38);
         drop(opened);
         let opened = OpenStore::at(&root, 1 << 20);
-        assert!(opened.store.tidy().is_empty());
+        assert!(opened.store.tidy(Now::read()).is_empty());
     }
     assert!(!segment.with_extension("idx").exists());
 }
@@ -364,7 +364,7 @@ fn what_is_cut_off_is_kept() {
     with.retention.bytes = Some(0);
     let figures = Arc::new(Figures::default());
     let store = Store::open(with, figures.clone()).unwrap();
-    assert!(store.tidy().is_empty());
+    assert!(store.tidy(Now::read()).is_empty());
     let left: Vec<_> = fs::read_dir(directory).into_iter().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     let values = figures.values();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
+use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
@@ -251,7 +251,7 @@ fn options(root: &Path) -> StoreOptions {
 fn go_on(root: &Path, sent: &Sent) -> Result<(), String> {
     let there = pages(root, sent)?;
     let store = Store::open(options(root), Arc::new(Figures::default())).unwrap();
-    let _ = store.tidy();
+    let _ = store.tidy(Now::read());
     for (uuid, content) in &sent.sessions {
         let session = store
             .session(*uuid, HOST, content)

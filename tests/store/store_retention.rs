@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
+use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::Output;
 use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
@@ -234,7 +234,7 @@ fn sessions_that_come_back() {
     std::thread::scope(|scope| {
         let tidying = scope.spawn(|| {
             while !over.load(Relaxed) {
-                assert!(store.tidy().is_empty());
+                assert!(store.tidy(Now::read()).is_empty());
             }
         });
         for n in 0..rounds {

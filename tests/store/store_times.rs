@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
+use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::Stamper;
 use ringmark_format::store::INDEX_TAIL_BYTES;
 use ringmark_reader::Codec;
@@ -81,7 +81,7 @@ impl Scene {
             directory: DirectoryOptions::default(),
         };
         let store = Store::open(options, std::sync::Arc::new(Figures::default())).unwrap();
-        assert!(store.tidy().is_empty());
+        assert!(store.tidy(Now::read()).is_empty());
         let made = |path: &PathBuf| index(path).exists();
         assert!(segments(&self.store).iter().all(made));
     }

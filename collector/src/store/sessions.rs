@@ -226,15 +226,9 @@ impl Store {
         None
     }
 
-    /// Cares for the store: closes old segments, makes indexes, and removes what retention does not
-    /// keep. Returns what failed.
-    pub fn tidy(&self) -> Vec<StoreError> {
-        self.tidy_at(Now::read())
-    }
-
-    /// As [`Store::tidy`], at another moment: for tests.
-    #[doc(hidden)]
-    pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
+    /// Cares for the store at that moment: closes old segments, makes indexes, and removes what retention
+    /// does not keep. Returns what failed.
+    pub fn tidy(&self, now: Now) -> Vec<StoreError> {
         self.care(now, Occasion::Regular)
     }
 
