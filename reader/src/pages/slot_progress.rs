@@ -109,7 +109,7 @@ impl SlotProgress {
     }
 
     /// The holes that were found since the last call.
-    #[cfg(feature = "stream")]
+    #[cfg(any(feature = "stream", test))]
     pub fn take_holes(&mut self) -> Vec<Hole> {
         self.holes.as_mut().map(std::mem::take).unwrap_or_default()
     }
