@@ -5,6 +5,7 @@ mod guard;
 #[cfg(not(loom))]
 mod heap;
 mod heap_ring;
+#[cfg(not(steps))]
 mod hostile_pages;
 mod loom_control;
 mod loom_discard;
@@ -16,7 +17,7 @@ mod loom_slots;
 mod models;
 mod nesting;
 mod old_page;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, steps)))]
 mod open_spans;
 mod span_steps;
 mod steps;
