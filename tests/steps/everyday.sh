@@ -39,7 +39,7 @@ spelling() {
         return 1
     fi
     codespell --ignore-words-list crate,overwite,fo,inflight,keypair,matchs,ratatui ./*.md docs examples format-spec/*.md c-api/include \
-        {attach,collector,decoder,export,producer,reader,tools}/src
+        {attach,collector,console,decoder,export,producer,reader,stream,tools}/src
 }
 
 step_clippy() {
