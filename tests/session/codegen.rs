@@ -93,7 +93,7 @@ fn call_stubs_have_no_lock_or_fence() {
     let library = library();
     let mut all = Vec::new();
     for stub in STUBS {
-        let code = disassemble(&library, stub);
+        let code = disassemble(library, stub);
         for forbidden in ["lock", "mfence", "lfence", "sfence", "syscall"] {
             let found = code.iter().find(|i| i.is(forbidden));
             assert!(found.is_none(), "{stub}: {forbidden}");
