@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use super::moto::{free_port, left_out};
+use super::moto::{HeldPort, left_out};
 
 /// The account that the server has, and its key, which everybody knows.
 const ACCOUNT: &str = "devstoreaccount1";
@@ -35,7 +35,7 @@ make();
 /// The server, with a container named `bucket`.
 pub(crate) struct Azurite {
     server: Child,
-    port: u16,
+    port: HeldPort,
 }
 
 impl Azurite {
@@ -51,9 +51,9 @@ impl Azurite {
             left_out("the npm package azurite");
             return None;
         }
-        let port = free_port();
+        let port = HeldPort::new();
         let mut server = Command::new("node")
-            .args(["-e", SERVE, ACCOUNT, KEY, &port.to_string()])
+            .args(["-e", SERVE, ACCOUNT, KEY, &port.number().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -67,7 +67,7 @@ impl Azurite {
 
     /// Its `HOST:PORT`.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port.number())
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
+
+use tokio::net::TcpSocket;
 
 /// How long the server may take to start.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -28,7 +30,7 @@ const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/u
 /// The server, with a bucket named `bucket`.
 pub(crate) struct Moto {
     server: Child,
-    port: u16,
+    port: HeldPort,
 }
 
 impl Moto {
@@ -44,9 +46,9 @@ impl Moto {
             left_out("the Python package moto[server]");
             return None;
         }
-        let port = free_port();
+        let port = HeldPort::new();
         let server = Command::new("python3")
-            .args(["-c", SERVE, &port.to_string()])
+            .args(["-c", SERVE, &port.number().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -65,7 +67,7 @@ impl Moto {
 
     /// Its `HOST:PORT`.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port.number())
     }
 
     /// What it answers to a request without a body.
@@ -162,10 +164,22 @@ pub(crate) fn settings(address: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A port that is free.
-pub(crate) fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    free.local_addr().expect("an address").port()
+/// A port of this host that is taken and does not listen: the kernel gives it to no other process, and a server of the
+/// test may listen there.
+pub(crate) struct HeldPort(TcpSocket);
+
+impl HeldPort {
+    pub(crate) fn new() -> Self {
+        let held = TcpSocket::new_v4().expect("a socket");
+        // Servers set it, too: then both may have the port.
+        held.set_reuseaddr(true).expect("an option");
+        held.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+        Self(held)
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.0.local_addr().expect("an address").port()
+    }
 }
 
 /// Says that this test is left out, and what it needs.

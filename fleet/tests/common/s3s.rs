@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::moto::{free_port, left_out};
+use super::moto::{HeldPort, left_out};
 
 /// How long the server may take to start.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// The server, with a bucket named `bucket`. Its directory is removed at the end.
 pub(crate) struct S3s {
     server: Child,
-    port: u16,
+    port: HeldPort,
     root: PathBuf,
 }
 
@@ -35,10 +35,10 @@ impl S3s {
         }
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("ringmark-s3s-{number}-{}", std::process::id());
-        let (root, port) = (std::env::temp_dir().join(name), free_port());
+        let (root, port) = (std::env::temp_dir().join(name), HeldPort::new());
         fs::create_dir_all(root.join("bucket")).expect("a directory");
         let mut server = Command::new("s3s-fs");
-        server.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
+        server.args(["--host", "127.0.0.1", "--port", &port.number().to_string()]);
         server.args(["--access-key", "test", "--secret-key", "test"]);
         let server = server.arg(&root).env("RUST_LOG", "off");
         let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -57,7 +57,7 @@ impl S3s {
 
     /// Its `HOST:PORT`.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port.number())
     }
 
     /// Names and bytes of the objects of a store below a prefix.
