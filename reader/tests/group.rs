@@ -54,7 +54,7 @@ fn recorder(dir: &Dir) -> Result<Recorder, ReaderError> {
 
 /// Steps until it is so.
 fn step_until(recorder: &mut Recorder, is_so: impl Fn(&Recorder) -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while !is_so(recorder) {
         assert!(Instant::now() < end, "{:?}", recorder.progress());
         recorder.step().unwrap();

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Dir, Layout, Producer, emit};
 use ringmark_format::session::Mode;
@@ -11,6 +11,9 @@ use ringmark_reader::{
     Access, Batch, Dump, Durability, Fill, Finality, Output, RecordOptions, Recorder, SchemaPiece,
     Selection, Session, SessionDrain, SessionInfo, output::Stream, snapshot,
 };
+
+/// Times that a session is read while it changes.
+const PASSES: u32 = 300;
 
 /// A small generator of numbers that differ from run to run of it, not from run to run of a test.
 struct Numbers(u64);
@@ -81,16 +84,11 @@ fn attack(mode: Mode, seed: u64, mut read: impl FnMut(&Producer) -> bool) {
                 }
             }
         });
-        let end = Instant::now() + Duration::from_millis(1500);
         let mut opened = 0;
-        while Instant::now() < end {
-            let start = Instant::now();
+        while opened < PASSES {
             opened += u32::from(read(&producer));
-            let took = start.elapsed();
-            assert!(took < Duration::from_secs(5), "a pass took {took:?}");
         }
         done.store(true, Ordering::Relaxed);
-        assert!(opened > 100, "{opened} passes");
     });
 }
 

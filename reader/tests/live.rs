@@ -2,11 +2,12 @@
 
 use crate::common;
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use common::child::{Child, live_as_child, start_child};
-use common::{Decoded, Dir, Layout, Producer, emit};
+use common::{Decoded, Dir, Layout, Producer, emit, emit_at};
 use ringmark_format::TypeId;
 use ringmark_format::session::Mode;
 use ringmark_reader::on_death::WatchReport;
@@ -32,16 +33,16 @@ fn death_is_noticed_and_everything_is_read() {
     let selection = Selection::Path(child_ring(&dir));
     let dump = Dump::create(&Destination::File(dir.join("out.rmk")), Durability::System).unwrap();
     let mut recorder = Recorder::new(selection, dump, RecordOptions::default()).unwrap();
-    let mut killed = None;
+    let mut passes = 0;
     let ended = recorder.run_with(&AtomicBool::new(false), |_| {
-        if killed.is_none() {
+        if passes == 0 {
             process.kill();
-            killed = Some(Instant::now());
         }
+        passes += 1;
     });
     assert_eq!(ended.unwrap(), Ended::SessionsEnded);
-    let noticed = killed.unwrap().elapsed();
-    assert!(noticed < Duration::from_millis(500), "{noticed:?}");
+    // By the wait for its end, not by looking around now and then: that comes after twenty passes.
+    assert!(passes <= 5, "{passes} passes");
     assert_eq!(Decoded::of_file(&dir.join("out.rmk")).events().len(), 300);
     assert!(!child_ring(&dir).exists());
 }
@@ -75,9 +76,7 @@ fn a_dead_process_is_dumped_even_if_its_file_is_gone() {
     );
     std::fs::remove_file(child_ring(&dir)).unwrap();
     process.kill();
-    let end = Instant::now() + Duration::from_secs(5);
     let dump = loop {
-        assert!(Instant::now() < end, "the death was not noticed");
         if let Some(WatchReport::Dumped { dump, .. }) = watch
             .poll()
             .into_iter()
@@ -115,7 +114,11 @@ fn a_snapshot_during_writing_holds_whole_pages_without_gaps() {
             });
         }
         for round in 0..20 {
-            std::thread::sleep(Duration::from_millis(5));
+            let produced = || producer.ring.slot(0).unwrap().produced();
+            let before = produced();
+            while produced() < before + 2 {
+                std::thread::yield_now();
+            }
             let path = dir.join(&format!("{round}.rmk"));
             let mut dump =
                 Dump::create(&Destination::File(path.clone()), Durability::System).unwrap();
@@ -141,13 +144,15 @@ fn only_the_last_moments_are_kept_if_asked() {
     let dir = Dir::new("last");
     let producer = Producer::new(&dir, "a", Layout::new(Mode::Overwrite));
     let writer = producer.writer(0);
-    (0..600).for_each(|n| assert!(emit(writer, 0, n)));
-    std::thread::sleep(Duration::from_millis(60));
-    (600..900).for_each(|n| assert!(emit(writer, 0, n)));
+    // As long ago as a clock can tell that began when the machine started.
+    let now = ringmark_ring::clock::monotonic_ns();
+    let age = now / 2;
+    (0..600).for_each(|n| assert!(emit_at(writer, 0, n, now - age)));
+    (600..900).for_each(|n| assert!(emit_at(writer, 0, n, now)));
     let path = dir.join("out.rmk");
     let mut dump = Dump::create(&Destination::File(path.clone()), Durability::System).unwrap();
     let session = Session::open(&producer.path, Access::Observe).unwrap();
-    snapshot(session, Some(Duration::from_millis(30)), &mut dump).unwrap();
+    snapshot(session, Some(Duration::from_nanos(age / 2)), &mut dump).unwrap();
     let events = Decoded::of_file(&path).events();
     assert!((600..900).all(|n| events.contains(&(0, n))));
     assert!(events.first().unwrap().1 > 300, "{:?}", events.first());
@@ -234,10 +239,13 @@ fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
     let alive = Producer::new(&dir, "alive", Layout::new(Mode::Discard));
     let dead: Vec<_> = (0..3_u32)
         .map(|i| {
-            std::thread::sleep(Duration::from_millis(1100 * u64::from(i > 0)));
             let mut layout = Layout::new(Mode::Discard).dead();
             layout.start_time += u64::from(i);
-            Producer::new(&dir, &format!("dead{i}"), layout)
+            let producer = Producer::new(&dir, &format!("dead{i}"), layout);
+            let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 + u64::from(i));
+            let file = File::options().write(true).open(&producer.path).unwrap();
+            file.set_modified(changed).unwrap();
+            producer
         })
         .collect();
     let one = std::fs::metadata(&dead[2].path).unwrap().len();

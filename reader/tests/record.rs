@@ -45,7 +45,7 @@ fn write_events(producer: &Producer, index: u32, count: u64) -> BTreeSet<(u64, u
 /// As a new thread would: takes the slot once it is drained.
 fn reclaim(producer: &Producer, index: u32) -> &'static ringmark_ring::Writer {
     let slot = producer.ring.slot(index).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while slot.consumed() < slot.produced() {
         assert!(Instant::now() < deadline, "never drained");
         std::thread::yield_now();
@@ -272,7 +272,6 @@ fn all_follows_sessions_that_appear_later() {
         let writer = producer.writer(0);
         (0..300).for_each(|n| assert!(emit(writer, i as u64, n)));
     }
-    std::thread::sleep(Duration::from_millis(12));
     let stop = AtomicBool::new(false);
     let ended = recorder.run_with(&stop, |r| {
         stop.store(r.progress().sessions_done == 3, Ordering::Relaxed);

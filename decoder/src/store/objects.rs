@@ -240,7 +240,6 @@ impl<'a> Needed<'a> {
 mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
-    use std::time::{Duration, Instant};
 
     use ringmark_format::block::{PageState, kind};
     use ringmark_format::codec::write;
@@ -346,7 +345,8 @@ mod tests {
 
     #[test]
     fn many_segments_and_schema_objects_take_no_longer_than_both() {
-        const MANY: u64 = 30_000;
+        // Each with each takes hours.
+        const MANY: u64 = 300_000;
         let uuid = |number: u64| Uuid(u128::from(number).to_be_bytes());
         let object = |number: u64| Object {
             name: String::new(),
@@ -356,14 +356,11 @@ mod tests {
             lacks_footer: false,
         };
         let segments: Vec<_> = (0..MANY).map(object).collect();
-        let begun = Instant::now();
         let needed = Needed::by(&segments);
         let name = "schema/web-1/x/0-1-2.rms";
         let find = |number| needed.schema(name.to_owned(), uuid(number));
         let found = (0..2 * MANY).filter_map(find).count() as u64;
         assert_eq!(found, MANY);
-        let most = Duration::from_secs(5);
-        assert!(begun.elapsed() < most, "{:?}", begun.elapsed());
     }
 
     #[test]

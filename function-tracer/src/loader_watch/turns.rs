@@ -90,17 +90,15 @@ pub(crate) fn late() -> u64 {
 #[cfg(test)]
 mod tests {
     use std::thread;
-    use std::time::{Duration, Instant};
 
     use super::*;
 
     /// One test: the turns are of the whole process.
     #[test]
     fn turns_are_waited_for_within_limits() {
-        // No session, no helper thread, no wait.
-        let from = Instant::now();
+        // No session, no helper thread, no wait: that would be in vain, and counted.
         take();
-        assert!(from.elapsed() < Duration::from_millis(900));
+        assert_eq!(late(), 0);
         let turn = begin();
         end(turn);
         let waiter = thread::spawn(move || is_ended_within(turn, 30 * BEGIN_NS));

@@ -46,7 +46,7 @@ pub fn start_child(dir: &Dir, mode: Mode) -> Child {
         command.env("RINGMARK_TEST_OVERWRITE", "1");
     }
     let child = Child(command.stdout(Stdio::null()).spawn().unwrap());
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while !dir.join("ready").exists() {
         assert!(Instant::now() < end, "the child never got ready");
         thread::sleep(Duration::from_millis(1));
@@ -55,8 +55,10 @@ pub fn start_child(dir: &Dir, mode: Mode) -> Child {
 }
 
 impl Child {
+    /// Kills it; the kernel has ended it then.
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
+        let _ = self.0.wait().unwrap();
     }
 }
 

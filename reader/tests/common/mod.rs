@@ -251,7 +251,11 @@ impl Producer {
 
 /// Emits one event; `false` if it was lost.
 pub fn emit(writer: &Writer, thread: u64, number: u64) -> bool {
-    let now = ringmark_ring::clock::monotonic_ns();
+    emit_at(writer, thread, number, ringmark_ring::clock::monotonic_ns())
+}
+
+/// As [`emit`], at another time of the session's clock.
+pub fn emit_at(writer: &Writer, thread: u64, number: u64, now: u64) -> bool {
     let base = |now| ClockSample {
         tick: now,
         mono_ns: now,
