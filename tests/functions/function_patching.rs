@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::library;
-use ringmark_tests::{Finished, is_long, require_tools, run, workspace_root};
+use ringmark_tests::{Finished, is_long, log_skip, require_tools, run, workspace_root};
 
 /// Six threads and their reader share two processors with other tests.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -181,7 +181,7 @@ fn preloaded_sites_are_switched_before_threads_run_and_after() {
 
 #[test]
 fn sites_of_clang_where_it_is_installed() {
-    if run(Command::new("clang").arg("--version"), LIMIT).is_err() {
+    if !can_build("clang", "") {
         return;
     }
     let fixture = Fixture::new("clang");
@@ -207,7 +207,10 @@ fn sites_of_rust_where_its_nightly_compiler_is_installed() {
         .arg(&object)
         .arg(source);
     let is_built = run(&mut compiler, LIMIT).is_ok_and(|finished| finished.code() == 0);
-    if !is_built || !require_tools(&["gcc"]) {
+    if !is_built {
+        return log_skip("patch sites of Rust: need rustc +nightly");
+    }
+    if !require_tools(&["gcc"]) {
         return;
     }
     let program = compile(&fixture, "gcc", "modules.c", "modules", "-O2");

@@ -99,7 +99,7 @@ fn callbacks_are_switched_from_outside() {
     assert!(ask("stop -T mine").contains(" 0 enabled;"));
     let before = wait_until(SOON, "the end of those on their way", || {
         let before = not_called();
-        std::thread::sleep(Duration::from_millis(100));
+        program.wait_for_sleeps(50);
         (not_called() == before).then_some(before)
     });
     let _ = ask("start -T mine --detach");

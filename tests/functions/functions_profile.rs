@@ -220,7 +220,8 @@ fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
     // A call that was on its way still ends.
     wait_until(SOON, "the end of calls", || {
         let before = now();
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        // It calls its functions between any two sleeps.
+        program.wait_for_sleeps(10);
         (now() == before).then_some(())
     });
     let before = now();

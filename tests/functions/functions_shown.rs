@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark, start, tool};
-use ringmark_tests::{Finished, Running, log_skip, require_namespaces, require_tools, run};
+use ringmark_tests::{Finished, Running, log_skip, require_tools, run};
 use serde_json::Value;
 
 /// Runs a program under a tracer; its output says what it counted itself.
@@ -326,7 +326,7 @@ fn symbols_in_a_file_of_their_own_give_a_program_its_names_back() {
 #[test]
 fn symbols_that_the_distribution_installs_give_a_program_its_names_back() {
     const INSTALLED: &str = "/usr/lib/debug";
-    if !require_namespaces(&["gcc", "objcopy", "unshare", "mount"]) {
+    if !require_tools(&["gcc", "objcopy", "unshare", "mount"]) {
         return;
     }
     if !Path::new(INSTALLED).is_dir() {

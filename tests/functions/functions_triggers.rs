@@ -383,7 +383,7 @@ fn a_function_asks_for_a_snapshot() {
     assert!(!wants());
     let waiting = waiter(&fixture, &program, &dump);
     wait_until_mapped(&waiting, &fixture.ring_file());
-    std::thread::sleep(Duration::from_millis(50));
+    waiting.wait_for_sleeps(10);
     assert!(!dump.exists());
     let _ = ask("trigger begin_part:entry=snapshot");
     assert!(wait(waiting).contains("a trigger of graph wants a snapshot\n"));
@@ -410,7 +410,7 @@ fn a_function_has_what_is_there_sent_to_a_collector() {
     let streamer = Running::start(command.arg(format!("unix://{}", socket.display())));
     let streamer = streamer.expect("it starts");
     wait_until_mapped(&streamer, &fixture.ring_file());
-    std::thread::sleep(Duration::from_millis(400));
+    streamer.wait_for_sleeps(40);
     assert_eq!(collecting.figure("pages_total"), 0, "nothing was asked for");
     let pid = program.id();
     let words = format!("trace trigger begin_part:entry=snapshot -p {pid}");

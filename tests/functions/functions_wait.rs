@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
@@ -55,6 +54,13 @@ impl Recorded {
             session,
             dump,
         })
+    }
+
+    /// Whether no page of some ring is free.
+    fn is_full(&self) -> bool {
+        let ring = self.session.ring();
+        let mut slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+        slots.any(|slot| slot.produced() >= slot.consumed() + 4)
     }
 
     fn go(&self) {
@@ -198,12 +204,7 @@ fn a_recorder_that_is_killed_is_not_waited_for() {
     };
     recorded.recorder.signal(Signal::STOP).expect("it runs");
     recorded.go();
-    wait_until(SOON, "a full ring", || {
-        let ring = recorded.session.ring();
-        let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
-        let mut full = slots.filter(|slot| slot.produced() >= 4);
-        full.next().map(drop)
-    });
+    wait_until(SOON, "a full ring", || recorded.is_full().then_some(()));
     recorded.recorder.signal(Signal::KILL).expect("it is there");
     recorded.wait_for_program();
     assert!(recorded.expect_held_at_most(HOLD) <= 1);
@@ -219,13 +220,16 @@ fn a_slow_recorder_gets_every_call() {
     let stat = PathBuf::from(format!("/proc/{}", recorded.session.pid()));
     for _ in 0..20 {
         recorded.recorder.signal(Signal::STOP).expect("it runs");
-        thread::sleep(Duration::from_millis(30));
+        let mut has_ended = false;
+        wait_until(SOON, "a full ring", || {
+            has_ended = !Path::new(&stat).exists();
+            (has_ended || recorded.is_full()).then_some(())
+        });
         recorded
             .recorder
             .signal(Signal::CONT)
             .expect("it is stopped");
-        thread::sleep(Duration::from_millis(10));
-        if !Path::new(&stat).exists() {
+        if has_ended {
             break;
         }
     }

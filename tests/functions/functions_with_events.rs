@@ -6,7 +6,7 @@ use crate::with_events;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_decoder::Dump;
 use ringmark_format::slot::state;
@@ -18,8 +18,6 @@ use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 use with_events::order::{Part, check};
 use with_events::program::{Copy, LIMIT, Program, Work};
 
-/// How long a start in a running process may take; it takes milliseconds.
-const START_WITHIN: Duration = Duration::from_secs(5);
 /// How long a program has run when the tracer comes late.
 const LATE: Duration = Duration::from_secs(5);
 
@@ -69,11 +67,8 @@ fn attached(
         "-p",
     ]);
     start.arg(started.id().to_string());
-    let begun = Instant::now();
+    // The program's threads wait until it is done.
     let _ = run(&mut start, LIMIT).expect("ringmark").expect_code(0);
-    let took = begun.elapsed();
-    println!("started in {} ms", took.as_millis());
-    assert!(took < START_WITHIN, "{took:?}");
     started.go();
     let _ = started.finish();
     read(&fixture.ring_files())

@@ -13,7 +13,7 @@ use ringmark_reader::{Access, Session};
 use ringmark_tests::binary;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::SLEEPS;
-use ringmark_tests::{Finished, Running, require_namespaces, require_tools, run};
+use ringmark_tests::{Finished, Running, require_tools, run};
 use rustix::process::geteuid;
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -298,7 +298,7 @@ fn a_squatted_note_is_neither_followed_nor_waited_for() {
 
 #[test]
 fn a_squatted_default_directory_is_refused() {
-    if !may_run() || !require_namespaces(&["unshare", "mount"]) {
+    if !may_run() || !require_tools(&["unshare", "mount"]) {
         return;
     }
     let fixture = Fixture::new("default");

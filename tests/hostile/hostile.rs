@@ -16,6 +16,7 @@ use ringmark_reader::{
     Access, Destination, Dump, Durability, ReaderError, RecordOptions, Recorder, Selection, Session,
 };
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
+use ringmark_tests::wait::thread_time;
 use ringmark_tests::{is_long, require_tools, run};
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -59,19 +60,15 @@ fn a_hostile_consumer_costs_events_and_nothing_else() {
     let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
     let file = OpenOptions::new().write(true).open(&ring_file).unwrap();
     let mut numbers = Numbers(42);
-    let end = Instant::now() + Duration::from_millis(500);
-    let mut writes = 0_u64;
-    while Instant::now() < end {
+    for _ in 0..100_000 {
         let slot = numbers.below(8);
         let word = numbers.word().to_le_bytes();
         file.write_all_at(&word, header.consumed_offset + 8 * slot)
             .unwrap();
-        writes += 1;
     }
     counters.stop();
     let done = program.finish(3 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
-    assert!(writes > 1000);
     let _ = record_and_decode(&ring_file, &fixture.path("a.rmk"));
 }
 
@@ -131,7 +128,8 @@ fn damaged_ring_files_end_in_events_or_an_error() {
         let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
         let (image, dump) = (fixture.path("image.ring"), fixture.path("a.rmk"));
         let mut numbers = Numbers(7);
-        let (mut readable, mut longest) = (0, Duration::ZERO);
+        let mut readable = 0;
+        let (control, mut longest) = (time_of(&ring_file, &dump).0, Duration::ZERO);
         for number in 0..images {
             fs::write(&image, &good).unwrap();
             let file = OpenOptions::new().write(true).open(&image).unwrap();
@@ -140,9 +138,8 @@ fn damaged_ring_files_end_in_events_or_an_error() {
                 file.write_all_at(&numbers.word().to_le_bytes(), at)
                     .unwrap();
             }
-            let start = Instant::now();
-            let ended = catch_unwind(|| record_and_decode(&image, &dump));
-            longest = longest.max(start.elapsed());
+            let (took, ended) = time_of(&image, &dump);
+            longest = longest.max(took);
             let ended = ended.unwrap_or_else(|_| panic!("{mode}: image {number} panics"));
             readable += u64::from(ended.is_ok());
             let bytes = fs::metadata(&dump).map_or(0, |m| m.len());
@@ -151,10 +148,23 @@ fn damaged_ring_files_end_in_events_or_an_error() {
                 "{mode}: image {number} became {bytes} bytes"
             );
         }
-        println!("{mode}: {readable} of {images} readable, longest {longest:?}");
+        println!(
+            "{mode}: {readable} of {images} readable, longest {longest:?}, good one {control:?}"
+        );
         assert!(readable > images / 4 && readable < images);
-        assert!(longest < Duration::from_secs(5));
+        // No damage makes a file much dearer than it is.
+        assert!(
+            longest < 500 * control,
+            "{longest:?}, the good one {control:?}"
+        );
     }
+}
+
+/// What comes of an image, and the processor time that this takes.
+fn time_of(image: &Path, dump: &Path) -> (Duration, thread::Result<Result<usize, ReaderError>>) {
+    let begun = thread_time();
+    let ended = catch_unwind(|| record_and_decode(image, dump));
+    (thread_time() - begun, ended)
 }
 
 #[test]

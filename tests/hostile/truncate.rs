@@ -17,12 +17,10 @@ use ringmark_decoder::Dump;
 use ringmark_format::Uuid;
 use ringmark_reader::{Access, Session};
 use ringmark_tests::delivery::Delivery;
-use ringmark_tests::fixture::{Counters, Fixture, SOON};
+use ringmark_tests::fixture::{Counters, Fixture, SOON, is_mapped, wait_until_mapped};
 use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::decode;
-use ringmark_tests::{
-    Finished, Running, binary, require_namespaces, require_tools, run, wait_until,
-};
+use ringmark_tests::{Finished, Running, binary, require_tools, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -32,6 +30,8 @@ const SIZES: &str = "ring=64K,page=4K,session=1M";
 const THREADS: u64 = 2;
 const EVENTS: u64 = 150_000;
 const SIGBUS: i32 = 7;
+/// Events behind which a program that is held waits.
+const HELD: u64 = 10_000;
 
 /// A program that takes a good quarter of a second, and its ledger.
 struct Traced {
@@ -47,7 +47,7 @@ impl Traced {
 
     /// Waits behind its first events until it is let go on.
     fn held(fixture: &Fixture, ringmark: &str) -> Self {
-        Self::start_with(fixture, ringmark, "counters", &["gate=10000"])
+        Self::start_with(fixture, ringmark, "counters", &[&format!("gate={HELD}")])
     }
 
     fn start_with(fixture: &Fixture, ringmark: &str, name: &str, more: &[&str]) -> Self {
@@ -121,7 +121,8 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
             let file = file.unwrap();
             file.set_len(left).unwrap();
             traced.counters.go();
-            thread::sleep(Duration::from_millis(50));
+            // They write where nothing is now.
+            traced.counters.wait_for_each(THREADS, HELD + EVENTS / 10);
             file.set_len(bytes).unwrap();
             traced.expect_right(&format!("{mode}: {left} of {bytes} bytes left"));
         }
@@ -225,7 +226,7 @@ fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
 
 #[test]
 fn a_full_filesystem_hurts_only_who_is_punched_without_the_guard() {
-    if !require_namespaces(&["unshare", "mount", "fallocate"]) {
+    if !require_tools(&["unshare", "mount", "fallocate"]) {
         return;
     }
     assert!(geteuid().is_root(), "needs root: to mount a small tmpfs");
@@ -265,7 +266,10 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         let healthy = healthy.uuid();
         // It must not end before the cut, however long the tools take to start.
         let cut = Traced::held(&fixture, &format!("{mode},guard=on,keep=always"));
-        let bytes = fs::metadata(&cut.ring_file).unwrap().len();
+        let (bytes, cut_file) = (
+            fs::metadata(&cut.ring_file).unwrap().len(),
+            cut.ring_file.clone(),
+        );
         let mut command = tool(&fixture, "record --all -o all.rmk --status-file status");
         let all = Running::start(command.stdin(Stdio::null())).unwrap();
         wait_until(SOON, "the recorder of all", || {
@@ -278,10 +282,11 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
             &fixture,
             &format!("cat --follow -p {}", cut.program.id()),
         ));
-        thread::sleep(Duration::from_millis(100));
+        let (mut library, follow) = (library.unwrap(), follow.unwrap());
+        wait_until_mapped(&follow, &cut.ring_file);
+        wait_until_mapped_or_ended(&mut library, &cut.ring_file);
         set_len(&cut.ring_file, bytes / 2).unwrap();
         cut.counters.go();
-        let (library, follow) = (library.unwrap(), follow.unwrap());
         let library = library.finish(SOON);
         let follow = follow.finish(SOON).expect_code(3);
         for said in [library.stderr_text(), follow.stderr_text()] {
@@ -290,7 +295,9 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         }
         cut.expect_right(&mode);
         whole.expect_right(&mode);
-        thread::sleep(Duration::from_millis(50));
+        wait_until(SOON, "it lets the cut one go", || {
+            (!is_mapped(&all, &cut_file)).then_some(())
+        });
         all.signal(Signal::INT).unwrap();
         let all = all.finish(SOON);
         let said = all.stderr_text();
@@ -306,6 +313,15 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         );
         expect_whole(&decode(&[fixture.path("all.rmk")]), healthy);
     }
+}
+
+/// Waits for a recorder that a busy session may have refused.
+fn wait_until_mapped_or_ended(recorder: &mut Running, ring_file: &Path) {
+    wait_until(SOON, "a recorder", || {
+        let status = recorder.child().try_wait();
+        let has_ended = status.is_ok_and(|status| status.is_some());
+        (has_ended || is_mapped(recorder, ring_file)).then_some(())
+    });
 }
 
 /// A dump has one session of this uuid, with every event.

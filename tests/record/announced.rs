@@ -2,7 +2,6 @@
 //! has found its session; one without a recorder waits for none.
 
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
@@ -10,18 +9,29 @@ use ringmark_ring::consumer_lease::{AllLease, TagLease};
 use ringmark_ring::session_dir;
 use ringmark_tests::fixture::{Fixture, stop_recorder};
 use ringmark_tests::functions::tool;
+use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Running, is_long, run};
+use ringmark_tests::{Running, is_long, run, wait_until};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const RECORDER: &str = ringmark_tests::program!("recorder");
 const TAG: &str = "run=announced";
-/// More than the ring of 64 KiB holds: it is full within a millisecond.
+const RING_BYTES: u64 = 64 << 10;
+/// More than the ring holds: it is full within a millisecond.
 const EVENTS: u64 = 20_000;
 const SETTINGS: &str = "mode=discard,ring=64K,session=1M,keep=always,wait=10s";
 const LIMIT: Duration = Duration::from_secs(60);
-/// For which the recorder does not come.
-const LATE: Duration = Duration::from_millis(200);
+
+/// Waits until a thread has no free page.
+fn wait_for_a_full_ring(ring_file: &Path) {
+    let session = Session::open(ring_file, Access::Observe).expect("a session");
+    let pages = RING_BYTES / u64::from(session.header().page_bytes);
+    wait_until(LIMIT, "a full ring", || {
+        let slots = (0..session.ring().slots_used()).filter_map(|index| session.ring().slot(index));
+        let mut full = slots.filter(|slot| slot.produced() + 1 >= pages);
+        full.next().map(drop)
+    });
+}
 
 fn started(fixture: &Fixture) -> Running {
     let mut command = fixture.program(EMIT, SETTINGS);
@@ -42,7 +52,9 @@ fn lost(ring_file: &Path) -> u64 {
 fn recorded(fixture: &Fixture) -> (u64, u64) {
     let program = started(fixture);
     let ring_file = fixture.ring_file();
-    thread::sleep(LATE);
+    wait_for_a_full_ring(&ring_file);
+    // It waits for the recorder, or has emitted all.
+    program.wait_until_in(&SLEEPS);
     let before = lost(&ring_file);
     let dump = fixture.path("run.rmk");
     let recorder = fixture.recorder(RECORDER, &dump, Some(&ring_file));

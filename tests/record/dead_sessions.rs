@@ -9,7 +9,7 @@ use ringmark_tests::collecting::Collecting;
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Finished, Running, is_long, require_namespaces, ringmark, run, wait_until};
+use ringmark_tests::{Finished, Running, is_long, require_tools, ringmark, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -130,7 +130,7 @@ fn what_thousands_of_short_programs_say_is_streamed() {
 /// Runs a shell script in a mount namespace of its own, in which `$DIR` is the session directory, on
 /// a file system of `size`. `None`: that cannot be done here.
 fn on_small(fixture: &Fixture, size: &str, script: &str) -> Option<Finished> {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return None;
     }
     assert!(geteuid().is_root(), "needs root: to mount a small tmpfs");

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ringmark_decoder::{Dump, Event, Output, Value};
+use ringmark_reader::{Access, Session};
 use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::recording::{decode, read, record};
-use ringmark_tests::{Finished, Running, require_tools, run, workspace_root};
+use ringmark_tests::{Finished, Running, require_tools, run, wait_until, workspace_root};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const QUIET: &str = ringmark_tests::program!("quiet");
@@ -137,7 +138,11 @@ fn the_same_events_after_kill_9() {
     let ringmark = "mode=overwrite,ring=64K,page=4K,session=8M";
     let program = fixture.start(EMIT, ringmark, "2 1000000000");
     let ring_file = fixture.ring_file();
-    std::thread::sleep(Duration::from_millis(20));
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    wait_until(SOON, "a ring that was written over", || {
+        let slot = session.ring().slot(0)?;
+        (slot.produced() > 100).then_some(())
+    });
     drop(program.kill().unwrap());
     let dump = fixture.path("a.rmk");
     record(&ring_file, &dump);

@@ -1,9 +1,10 @@
 //! Promise: what was committed before kill -9 is read from the dead session, and dead sessions
 //! never fill the memory.
 
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ringmark_decoder::Dump;
 use ringmark_reader::{Access, Session, find};
@@ -205,8 +206,12 @@ fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
             &counters(),
         );
         drop(program.kill().unwrap());
-        // Their order is told by the time of their last change.
-        thread::sleep(Duration::from_millis(20));
+    }
+    // Their order is told by the time of their last change.
+    for (path, n) in fixture.ring_files().iter().zip(1..) {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(n);
+        file.set_modified(changed).unwrap();
     }
     let alive = start(
         &fixture,

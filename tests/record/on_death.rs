@@ -5,13 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON, stop_recorder, wait_until_mapped};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Running, TempDir, require_namespaces, wait_until};
+use ringmark_tests::{Running, TempDir, require_tools, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -55,7 +54,7 @@ fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
         counters.wait_for(THREADS);
         wait_until_mapped(&watch, &ring_file);
         fs::remove_file(&ring_file).unwrap();
-        thread::sleep(Duration::from_millis(10));
+        watch.wait_for_sleeps(3);
         drop(program.kill().unwrap());
         let dump = wait_for_dump(&dumps, pid);
         let _ = stop_recorder(watch, SOON);
@@ -117,7 +116,7 @@ fn init_of(container: &Running) -> u32 {
 
 #[test]
 fn a_container_dies_with_its_memory_and_is_dumped() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     assert!(

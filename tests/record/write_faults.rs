@@ -8,7 +8,7 @@ use ringmark_tests::delivery::Delivery;
 use ringmark_tests::faulty_recorder::{DISCARD, LeftSession, THREADS};
 use ringmark_tests::fixture::SOON;
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::{Finished, binary, is_long, require_namespaces, require_tools, run};
+use ringmark_tests::{Finished, binary, is_long, require_tools, run};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 
@@ -374,7 +374,7 @@ fn survives(left: &LeftSession, injection: &str) -> bool {
 
 #[test]
 fn a_small_disk() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     let left = LeftSession::new("small", EMIT);

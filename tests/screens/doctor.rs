@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, tool};
 use ringmark_tests::json_schema::checked;
+use ringmark_tests::process::SLEEPS;
 use ringmark_tests::{Finished, Running, require_tools, run, wait_until};
 use serde_json::Value;
 
@@ -214,11 +213,8 @@ fn a_process_is_looked_at_and_left_as_it_is() {
     let looping = Running::start(looping.args(["-1", "200"])).expect("it starts");
     let maps = || fs::read_to_string(format!("/proc/{}/maps", looping.id())).expect("maps");
     // Until its loader is done, it maps more and more.
-    let before = wait_until(SOON, "a program that runs", || {
-        let before = maps();
-        thread::sleep(Duration::from_millis(20));
-        (before.contains("libc.so") && before == maps()).then_some(before)
-    });
+    looping.wait_until_in(&SLEEPS);
+    let before = maps();
     let (found, _) = of_process(&fixture, looping.id());
     expect(&found, "functions", "ok", "can load the function tracer");
     expect(&found, "events", "absent", "it has no ringmark session");

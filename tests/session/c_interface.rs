@@ -2,6 +2,8 @@
 //! under both compilers, every warning and the sanitizers; what Rust promises holds for them, too.
 
 use crate::c;
+#[path = "c/can.rs"]
+mod can;
 #[path = "c/said.rs"]
 mod said;
 
@@ -10,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use c::{GCC, LIMIT, compile, compilers};
+use can::can;
 use ringmark_tests::binary::BUILT;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::{is_long, require_tools, ringmark, run, workspace_root};
@@ -97,6 +100,9 @@ fn values_are_right_under_every_compiler_and_sanitizer() {
                     continue;
                 }
                 let flags = format!("{language}{flags}");
+                if !can(compiler, &flags) {
+                    continue;
+                }
                 let what = format!("{} {flags}", compiler.c);
                 let program = compile(&fixture, compiler, "values.c", &flags, "values");
                 check_values(&fixture, &program, "tsc", &what);
@@ -261,7 +267,7 @@ fn threads_and_their_handlers() {
     let fixture = Fixture::new("c-threads");
     let events = if is_long() { 20_000 } else { 1000 };
     for compiler in compilers() {
-        for (_, flags) in BUILDS {
+        for (_, flags) in BUILDS.iter().filter(|(_, flags)| can(compiler, flags)) {
             let program = compile(&fixture, compiler, "load.c", flags, "load");
             let handled = run_load(&fixture, &program, DISCARD, &format!("threads 4 {events}"));
             let what = format!("{} {flags}", compiler.c);
@@ -303,7 +309,10 @@ fn a_forked_child_has_a_session_of_its_own() {
         return;
     }
     let fixture = Fixture::new("c-fork");
-    for flags in ["-O2", BUILDS[1].1] {
+    for flags in ["-O2", BUILDS[1].1]
+        .into_iter()
+        .filter(|flags| can(GCC, flags))
+    {
         let program = compile(&fixture, GCC, "load.c", flags, "load");
         run_load(&fixture, &program, DISCARD, "fork 500");
         let files = fixture.ring_files();

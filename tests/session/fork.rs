@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use ringmark_decoder::{Dump, Output};
 use ringmark_reader::{Access, Session, find};
 use ringmark_ring::identity::Liveness;
 use ringmark_tests::delivery::number;
 use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::process::wait_for_end;
 use ringmark_tests::recording::read;
-use ringmark_tests::wait::shortest;
 use ringmark_tests::{Finished, Running, wait_until};
+use rustix::process::Pid;
 
 const FORKS: &str = ringmark_tests::program!("forks");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
@@ -170,15 +170,6 @@ fn exec_ends_a_session_and_the_new_program_has_its_own() {
 
 #[test]
 fn a_dead_parent_is_dead_while_a_silent_child_holds_its_files() {
-    // How soon the kernel ends a process is its own business: the best of some counts.
-    let bar = Duration::from_millis(50);
-    let found = shortest(bar, kill_a_parent);
-    println!("found dead after {found:?}");
-    assert!(found < bar, "{found:?}");
-}
-
-/// How long it took until its death was found.
-fn kill_a_parent() -> Duration {
     let fixture = Fixture::new("silent");
     let mut command = fixture.program(FORKS, &format!("mode=discard,{SMALL}"));
     command.arg("silent").stdin(Stdio::piped());
@@ -188,17 +179,13 @@ fn kill_a_parent() -> Duration {
     wait_until(SOON, "the child", || children_of(program.id()));
     assert_eq!(session.liveness(), Liveness::Alive);
     assert!(!session.process_ended());
-    let killed = Instant::now();
     program.signal(rustix::process::Signal::KILL).unwrap();
-    wait_until(SOON, "the end is seen", || {
-        session.process_ended().then_some(())
-    });
-    let found = killed.elapsed();
+    wait_for_end(Pid::from_raw(program.id() as i32).unwrap());
+    assert!(session.process_ended(), "at the first look");
     assert_eq!(session.liveness(), Liveness::Dead);
     assert_eq!(find::in_directory(&fixture.sessions()).unwrap().len(), 1);
     drop(program);
     expect(&fixture, &[EVENTS]);
-    found
 }
 
 fn children_of(pid: u32) -> Option<()> {

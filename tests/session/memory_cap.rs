@@ -10,7 +10,7 @@ use ringmark_format::attribute::tag;
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Finished, require_namespaces, require_tools, run};
+use ringmark_tests::{Finished, require_tools, run};
 use rustix::process::geteuid;
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -80,7 +80,7 @@ fn with_free_bytes(free: u64, ringmark: &str) -> Option<(u64, Delivery)> {
 
 #[test]
 fn a_full_tmpfs_makes_it_smaller_or_switches_it_off() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     need_root("to mount a small tmpfs in a namespace of its own");
@@ -101,7 +101,7 @@ fn a_full_tmpfs_makes_it_smaller_or_switches_it_off() {
 
 #[test]
 fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     need_root("to mount a small tmpfs in a namespace of its own");
@@ -130,7 +130,7 @@ fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
 
 #[test]
 fn a_read_only_directory_switches_it_off() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     need_root("to mount a read-only tmpfs in a namespace of its own");

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use ringmark_decoder::Output;
 use ringmark_reader::{Access, Session};
@@ -12,17 +11,28 @@ use ringmark_ring::clean;
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
+use ringmark_tests::process::wait_for_end;
 use ringmark_tests::recording::read;
-use ringmark_tests::wait::shortest;
-use ringmark_tests::{Running, require_namespaces, require_tools, run, wait_until};
+use ringmark_tests::{Running, require_tools, run, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const FORKS: &str = ringmark_tests::program!("forks");
 const RECORDER: &str = ringmark_tests::program!("recorder");
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=4M";
-/// How soon a dead process is found dead.
-const BAR: Duration = Duration::from_millis(50);
+
+/// Looks, 2 ms apart, at which a process that the kernel has ended is found dead.
+const LOOKS_MAX: u32 = 25;
+
+/// Looks until it is so.
+fn expect_soon(what: &str, is_so: impl Fn() -> bool) {
+    let mut looks = 0;
+    wait_until(SOON, what, || {
+        looks += 1;
+        is_so().then_some(())
+    });
+    assert!(looks <= LOOKS_MAX, "{what}: after {looks} looks");
+}
 
 /// A traced program as the first process of a pid namespace of its own.
 struct First {
@@ -56,23 +66,15 @@ impl First {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         let init = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
         kill_process(init, Signal::KILL).unwrap();
+        wait_for_end(init);
     }
 }
 
 #[test]
 fn two_first_processes_in_one_directory_are_not_mixed_up() {
-    if !require_namespaces(&["unshare"]) {
+    if !require_tools(&["unshare"]) {
         return;
     }
-    assert!(geteuid().is_root(), "needs root: a pid namespace");
-    // How soon the kernel ends a process is its own business: the best of some counts.
-    let found = shortest(BAR, two_first_processes);
-    println!("found dead after {found:?}");
-    assert!(found < BAR, "{found:?}");
-}
-
-/// How long it took until the death of one of them was found.
-fn two_first_processes() -> Duration {
     let fixture = Fixture::new("pidns");
     let one = First::start(&fixture, "one", &[]);
     let two = First::start(&fixture, "two", &[&one.ring_file]);
@@ -84,17 +86,12 @@ fn two_first_processes() -> Duration {
         (Liveness::Alive, Liveness::Alive)
     );
     one.kill();
-    let killed = Instant::now();
-    wait_until(SOON, "its death", || {
-        (a.liveness() == Liveness::Dead).then_some(())
-    });
-    let found = killed.elapsed();
+    expect_soon("its death", || a.liveness() == Liveness::Dead);
     assert_eq!(b.liveness(), Liveness::Alive);
     let account = Delivery::of(&read(std::slice::from_ref(&one.ring_file)));
     account.expect_ledger(&one.counters.ledger(1));
     two.kill();
-    wait_until(SOON, "its death", || b.process_ended().then_some(()));
-    found
+    expect_soon("its death", || b.process_ended());
 }
 
 #[test]
@@ -138,7 +135,7 @@ fn only_child_of_init(container: &Running) -> Pid {
 
 #[test]
 fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
-    if !require_namespaces(&["unshare"]) {
+    if !require_tools(&["unshare"]) {
         return;
     }
     let fixture = Fixture::new("elsewhere");
@@ -166,7 +163,7 @@ fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
 /// Containers are shown a boot id of their own: it says nothing of who lives.
 #[test]
 fn a_process_with_another_boot_id_is_alive() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     assert!(geteuid().is_root(), "needs root: a mount namespace");
@@ -193,16 +190,9 @@ fn a_process_with_another_boot_id_is_alive() {
 
 #[test]
 fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
-    if !require_namespaces(&["unshare"]) {
+    if !require_tools(&["unshare"]) {
         return;
     }
-    let found = shortest(BAR, parent_elsewhere);
-    println!("found dead after {found:?}");
-    assert!(found < BAR, "{found:?}");
-}
-
-/// How long it took until the death of a parent was found.
-fn parent_elsewhere() -> Duration {
     let fixture = Fixture::new("parent");
     let script = format!("exec 3<&0; {FORKS} silent <&3 & wait; sleep 60");
     let command = &mut namespace(&fixture, RINGMARK, &script);
@@ -220,16 +210,14 @@ fn parent_elsewhere() -> Duration {
     wait_until_mapped(&recorder, &ring_file);
     assert!(!session.process_ended());
     kill_process(parent, Signal::KILL).unwrap();
-    let killed = Instant::now();
-    wait_until(SOON, "its death", || session.process_ended().then_some(()));
-    let found = killed.elapsed();
+    wait_for_end(parent);
+    expect_soon("its death", || session.process_ended());
     let _ = recorder.finish(SOON).expect_code(0);
-    found
 }
 
 #[test]
 fn a_pid_that_another_process_has_now_says_nothing() {
-    if !require_namespaces(&["unshare"]) {
+    if !require_tools(&["unshare"]) {
         return;
     }
     // The next process gets the pid behind the last one.

@@ -9,7 +9,7 @@ use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::read;
-use ringmark_tests::{Running, binary, require_namespaces, require_tools, run, wait_until};
+use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const NOBODY: u32 = 65534;
@@ -31,7 +31,7 @@ fn in_own_mounts(script: &str) -> String {
 }
 
 fn has_tools() -> bool {
-    require_namespaces(&["unshare", "mount", "setpriv"])
+    require_tools(&["unshare", "mount", "setpriv"])
 }
 
 #[test]

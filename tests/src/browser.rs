@@ -18,17 +18,25 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// said.
 #[must_use]
 pub fn browser() -> Option<&'static str> {
-    let found = BROWSERS.into_iter().find(|name| is_there(name));
-    let found = found.filter(|_| is_there("node"));
+    let empty = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        "about:blank",
+    ];
+    let found = BROWSERS.into_iter().find(|name| works(name, &empty));
+    let found = found.filter(|_| works("node", &["-e", "0"]));
     if found.is_none() {
         log_skip("pages of report --html: need chromium and node");
     }
     found
 }
 
-fn is_there(name: &str) -> bool {
-    let about = Command::new(name).arg("--version").output();
-    about.is_ok_and(|about| about.status.success())
+/// Whether a program does this.
+fn works(name: &str, arguments: &[&str]) -> bool {
+    let done = Command::new(name).args(arguments).output();
+    done.is_ok_and(|done| done.status.success())
 }
 
 /// What a script of `tests/independent` says of a page, as JSON.

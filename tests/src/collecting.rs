@@ -1,7 +1,7 @@
 //! A collector inside the test, and a streamer that sends one ring file to it.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -181,7 +181,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
 /// # Panics
 /// When it is not.
 #[must_use]
-pub fn served_figure(place: &str, name: &str) -> u64 {
+pub fn served_figure(place: impl ToSocketAddrs, name: &str) -> u64 {
     let answer = served_page(place);
     let line = format!("ringmark_collector_{name} ");
     let found = answer.lines().find_map(|text| text.strip_prefix(&line));
@@ -194,7 +194,7 @@ pub fn served_figure(place: &str, name: &str) -> u64 {
 /// # Panics
 /// When it serves none.
 #[must_use]
-pub fn served_page(place: &str) -> String {
+pub fn served_page(place: impl ToSocketAddrs) -> String {
     let mut asking = TcpStream::connect(place).expect("a connection");
     let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
     asking.write_all(request).expect("a request");

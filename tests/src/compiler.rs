@@ -10,7 +10,19 @@ use crate::tools::log_skip;
 /// Answers so far, by compiler and flags.
 static KNOWN: Mutex<Option<HashMap<String, Option<usize>>>> = Mutex::new(None);
 
-/// Whether `compiler` builds and links a program with `flags`.
+/// What a program needs at least: headers of the language, and threads.
+const PROBE: &str = "\
+#ifdef __cplusplus
+#include <atomic>
+#include <cstdio>
+#endif
+#include <pthread.h>
+#include <stdint.h>
+int main(void) { return 0; }
+";
+
+/// Whether `compiler` builds a program with `flags`, and it runs: a compiler may be installed without what its
+/// sanitizers need.
 ///
 /// What it cannot do is listed as skipped, with the compiler's own words.
 ///
@@ -21,7 +33,7 @@ pub fn can_build(compiler: &str, flags: &str) -> bool {
     first_that_builds(compiler, &[flags]).is_some()
 }
 
-/// The first of some spellings of the same flags that `compiler` builds and links a program with.
+/// The first of some spellings of the same flags that `compiler` builds a program with that runs.
 ///
 /// # Panics
 /// As [`can_build`].
@@ -42,19 +54,25 @@ pub fn first_that_builds<'f>(compiler: &str, spellings: &[&'f str]) -> Option<&'
     found.map(|at| spellings[at])
 }
 
-/// Builds a program of one line; the compiler's reason where it does not.
-fn try_build(compiler: &str, flags: &str) -> Result<(), String> {
+/// Builds a small program and runs it; the reason where that cannot be.
+///
+/// # Errors
+/// What the compiler or the program says.
+///
+/// # Panics
+/// As [`can_build`].
+pub fn try_build(compiler: &str, flags: &str) -> Result<(), String> {
     let fixture = Fixture::new("can-build");
-    let source = fixture.path("probe.c");
-    std::fs::write(&source, "int main(void) { return 0; }\n").expect("a source file");
+    let (source, program) = (fixture.path("probe.c"), fixture.path("probe"));
+    std::fs::write(&source, PROBE).expect("a source file");
     let mut command = Command::new(compiler);
-    command
-        .args(flags.split_whitespace())
-        .arg(&source)
-        .arg("-o")
-        .arg(fixture.path("probe"))
-        .stdin(Stdio::null());
-    let answer = match command.output() {
+    command.args(flags.split_whitespace()).arg(&source);
+    succeed(command.arg("-o").arg(&program))?;
+    succeed(&mut Command::new(program))
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let answer = match command.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
@@ -66,6 +84,8 @@ fn try_build(compiler: &str, flags: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -76,5 +96,26 @@ mod tests {
         // Not by way of the list of what was skipped.
         assert!(try_build("cc", spellings[0]).is_err());
         assert!(try_build("no-such-compiler", "").is_err());
+    }
+
+    /// As clang is installed without the package of its sanitizers.
+    #[test]
+    fn a_compiler_without_the_runtime_of_its_sanitizers_is_a_no() {
+        let fixture = Fixture::new("half-a-compiler");
+        let half = fixture.path("half");
+        let script = "#!/bin/sh\ncase \"$*\" in *-fsanitize=*) echo cannot find libclang_rt.asan.a >&2; exit 1;; esac\n\
+                      exec cc \"$@\"\n";
+        std::fs::write(&half, script).unwrap();
+        std::fs::set_permissions(&half, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let half = half.display().to_string();
+        assert_eq!(try_build(&half, "-O1"), Ok(()));
+        let why = try_build(&half, "-O1 -fsanitize=address").unwrap_err();
+        assert!(why.contains("libclang_rt.asan"), "{why}");
+    }
+
+    /// As a sanitizer that this kernel's layout of memory does not suit.
+    #[test]
+    fn a_program_that_does_not_run_is_a_no() {
+        assert!(try_build("cc", "-Dmain=other -nostartfiles -Wl,-e,0").is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ringmark_reader::find;
 
 use crate::dirs::TempDir;
-use crate::process::Running;
+use crate::process::{Running, heed_signals};
 use crate::wait::wait_until;
 
 /// How long anything may take that should be there at once, on a machine on which much else runs.
@@ -68,6 +68,7 @@ impl Fixture {
     /// A command that runs `exe` with this session directory and no other `RINGMARK*` variable.
     #[must_use]
     pub fn command(&self, exe: impl AsRef<Path>) -> Command {
+        heed_signals();
         let mut command = Command::new(exe.as_ref());
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
@@ -132,14 +133,22 @@ impl Fixture {
 /// Waits until a process maps this ring file: a recorder has opened it.
 ///
 /// # Panics
-/// When it does not, or there is no such file.
+/// When it does not.
 pub fn wait_until_mapped(by: &Running, ring_file: &Path) {
-    let inode = fs::metadata(ring_file).expect("a ring file").ino();
-    let (maps, inode) = (format!("/proc/{}/maps", by.id()), format!(" {inode} "));
     wait_until(SOON, "the session to be opened", || {
-        let text = fs::read_to_string(&maps).unwrap_or_default();
-        text.contains(&inode).then_some(())
+        is_mapped(by, ring_file).then_some(())
     });
+}
+
+/// Whether a process maps this ring file; no, if it is gone.
+#[must_use]
+pub fn is_mapped(by: &Running, ring_file: &Path) -> bool {
+    let Ok(about) = fs::metadata(ring_file) else {
+        return false;
+    };
+    let inode = about.ino();
+    let maps = fs::read_to_string(format!("/proc/{}/maps", by.id()));
+    maps.unwrap_or_default().contains(&format!(" {inode} "))
 }
 
 /// A file of counters that a traced program shares with its test: it survives the program. Words

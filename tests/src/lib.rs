@@ -21,6 +21,7 @@ pub mod json_schema;
 pub mod likeness;
 pub mod open_store;
 pub mod over_kills;
+pub mod place;
 pub mod preload_shim;
 pub mod process;
 pub mod proxy;
@@ -39,6 +40,7 @@ pub mod wrong_clocks;
 
 pub use binary::ringmark;
 pub use dirs::{TempDir, workspace_root};
+pub use place::ReservedPlace;
 pub use process::{Finished, Running, run};
-pub use tools::{has_tools, is_long, log_skip, require_namespaces, require_tools};
+pub use tools::{has_tools, is_long, log_skip, require_tools};
 pub use wait::wait_until;

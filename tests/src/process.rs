@@ -8,8 +8,8 @@ use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::wait::wait_until;
 
@@ -154,6 +154,18 @@ impl Running {
         });
     }
 
+    /// Waits until the thread of the child that sleeps most has gone to sleep `times` more. One that polls has
+    /// looked as often for something to do: what it has not done by then it does not do, however busy the machine is.
+    ///
+    /// # Panics
+    /// When it does not within a minute.
+    pub fn wait_for_sleeps(&self, times: u64) {
+        let first = sleeps(self.id());
+        wait_until(Duration::from_secs(60), "a program that polls", || {
+            (sleeps(self.id()) >= first + times).then_some(())
+        });
+    }
+
     /// Sends `signal` to the child alone.
     ///
     /// # Errors
@@ -260,19 +272,53 @@ impl Drop for Running {
 }
 
 /// Signals that this process ignores, because a script or `nohup` started it so, are not ignored
-/// by what it starts: tests send them. A signal with a handler has its default again after `exec`.
-fn heed_signals() {
+/// by what it starts: tests send them. A signal with a handler has its default again after `exec`. Where the end of
+/// children is ignored, no parent hears how they ended.
+pub fn heed_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = mask_of(&status, "SigIgn:");
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD] {
             if ignored >> (signal - 1) & 1 == 1 {
                 // A flag without a reader: here it stays without effect.
                 signal_hook::flag::register(signal, Arc::default()).expect("a handler");
             }
         }
     });
+}
+
+/// How often that thread of a process gave its processor away by itself which did so most.
+///
+/// # Panics
+/// When the process is gone.
+#[must_use]
+pub fn sleeps(pid: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
+    let of_thread = |thread: std::fs::DirEntry| -> Option<u64> {
+        let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+        let mut lines = status.lines();
+        let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        count.trim().parse().ok()
+    };
+    let counts = threads.flatten().filter_map(of_thread);
+    counts.max().expect("a thread")
+}
+
+/// Waits until the kernel has ended a process: it is gone, or a zombie that its parent has not reaped yet.
+///
+/// # Panics
+/// When it goes on for a minute.
+pub fn wait_for_end(pid: Pid) {
+    wait_until(Duration::from_secs(60), "the end of a process", || {
+        is_gone(pid).then_some(())
+    });
+}
+
+fn is_gone(pid: Pid) -> bool {
+    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    test_kill_process(pid).is_err()
+        || std::fs::read_to_string(stat).is_ok_and(|line| line.contains(") Z "))
 }
 
 /// The time of a processor that a process took so far, in steps of 10 ms.
@@ -309,7 +355,6 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::test_kill_process;
 
     const SECONDS: Duration = Duration::from_secs(60);
 
@@ -378,16 +423,6 @@ mod tests {
             std::fs::read_to_string(&file).ok()?.trim().parse().ok()
         });
         drop(child);
-        let pid = Pid::from_raw(pid).unwrap();
-        wait_until(SECONDS, "the grandchild's end", || {
-            is_gone(pid).then_some(())
-        });
-    }
-
-    /// Gone, or a zombie that its new parent has not reaped yet.
-    fn is_gone(pid: Pid) -> bool {
-        let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
-        test_kill_process(pid).is_err()
-            || std::fs::read_to_string(stat).is_ok_and(|line| line.contains(") Z "))
+        wait_for_end(Pid::from_raw(pid).unwrap());
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::block::{BlockHeader, SEALED, kind};
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{
-    self, Ack, Ping, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome,
+    self, Ack, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome,
 };
 use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -16,8 +16,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::fixture::SOON;
 use crate::scripted_streamer::block;
 
-/// Silence after which a streamer has nothing to send for now.
-const QUIET: Duration = Duration::from_millis(150);
+/// PINGs in a row that a streamer answers and says nothing else when it has nothing to send for now. It hears us at the
+/// begin of a round and after its session's turn: between three answers there was a turn.
+const QUIET: u64 = 3;
 /// How often a streamer hears of us.
 const PING_EVERY: Duration = Duration::from_millis(500);
 
@@ -40,6 +41,8 @@ pub struct ScriptedConnection {
 /// A block that came over a connection.
 enum Next {
     Said(Received),
+    /// The PING of this number.
+    Answered(u64),
     Nothing,
     Closed,
 }
@@ -223,18 +226,59 @@ impl ScriptedConnection {
     /// # Panics
     /// When more is sent than there is credit for, or the connection ends within a block.
     pub fn hear(&mut self, within: Duration) -> Option<Received> {
-        match self.listen(within) {
-            Next::Said(heard) => Some(heard),
-            Next::Nothing | Next::Closed => None,
+        let end = Instant::now() + within;
+        loop {
+            match self.listen(end.saturating_duration_since(Instant::now())) {
+                Next::Said(heard) => return Some(heard),
+                Next::Answered(_) => {}
+                Next::Nothing | Next::Closed => return None,
+            }
         }
     }
 
-    /// All that is said until nothing comes for a while.
+    /// All that is said until the streamer has nothing to send for now, or says BYE.
     ///
     /// # Panics
-    /// As [`ScriptedConnection::hear`].
+    /// As [`ScriptedConnection::hear`], or when no answer comes.
     pub fn hear_all(&mut self) -> Vec<Received> {
-        std::iter::from_fn(|| self.hear(QUIET)).collect()
+        let (mut heard, mut answers) = (Vec::new(), 0);
+        self.ping();
+        while answers < QUIET {
+            match self.listen(SOON) {
+                Next::Said(said) => {
+                    let is_bye = said.header.kind == stream::kind::BYE;
+                    heard.push(said);
+                    if is_bye {
+                        break;
+                    }
+                    answers = 0;
+                }
+                Next::Answered(number) if number == self.pings => {
+                    answers += 1;
+                    self.ping();
+                }
+                Next::Answered(_) => {}
+                Next::Nothing => panic!("no answer to a PING"),
+                Next::Closed => break,
+            }
+        }
+        heard
+    }
+
+    /// Waits until the streamer has heard us once more; what it says until then is passed over.
+    ///
+    /// # Panics
+    /// When it does not answer, or closes.
+    pub fn let_it_hear(&mut self) {
+        self.ping();
+        loop {
+            match self.listen(SOON) {
+                Next::Said(_) => {}
+                Next::Answered(number) if number < self.pings => {}
+                Next::Answered(_) => break,
+                Next::Nothing | Next::Closed => panic!("no answer to a PING"),
+            }
+        }
     }
 
     /// Waits until the streamer closes; whatever it says until then is passed over.
@@ -244,7 +288,7 @@ impl ScriptedConnection {
     pub fn expect_closed(&mut self) {
         loop {
             match self.listen(SOON) {
-                Next::Said(_) => {}
+                Next::Said(_) | Next::Answered(_) => {}
                 Next::Nothing => panic!("the connection stays open"),
                 Next::Closed => break,
             }
@@ -268,6 +312,8 @@ impl ScriptedConnection {
                     if heard.header.kind != stream::kind::PONG {
                         return Next::Said(heard);
                     }
+                    let (pong, _) = Pong::read_from_prefix(&heard.content).expect("PONG");
+                    return Next::Answered(pong.number);
                 }
                 Ok(_) => return Next::Closed,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -302,15 +348,19 @@ impl ScriptedConnection {
     /// A streamer that hears nothing for long takes us for gone.
     fn ping_if_due(&mut self) {
         if self.welcomed && self.pinged_at.elapsed() >= PING_EVERY {
-            self.pinged_at = Instant::now();
-            self.pings += 1;
-            let ping = Ping {
-                number: self.pings,
-                real_ns: 0,
-            };
-            let ping = block(stream::kind::PING, Uuid([0; 16]), ping.as_bytes());
-            // If it has closed, that is seen by reading.
-            let _ = self.stream.write_all(&ping);
+            self.ping();
         }
+    }
+
+    fn ping(&mut self) {
+        self.pinged_at = Instant::now();
+        self.pings += 1;
+        let ping = Ping {
+            number: self.pings,
+            real_ns: 0,
+        };
+        let ping = block(stream::kind::PING, Uuid([0; 16]), ping.as_bytes());
+        // If it has closed, that is seen by reading.
+        let _ = self.stream.write_all(&ping);
     }
 }

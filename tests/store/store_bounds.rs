@@ -1,18 +1,14 @@
 //! Promise: `--keep-size` bounds what is being written, too, and what is written goes on.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use ringmark_collector::store::SyncMode;
 use ringmark_format::Uuid;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments};
-use ringmark_tests::fixture::Fixture;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page_of};
-use tokio::time::sleep;
-
-/// How long the store may be larger than it is to be.
-const SOON: Duration = Duration::from_secs(3);
+use ringmark_tests::wait_until;
 
 fn uuid(n: u8) -> Uuid {
     Uuid([n + 1; 16])
@@ -55,16 +51,14 @@ fn what_is_open_counts() {
                 peer.settle().await.unwrap();
             }
             // What came is removed a moment later.
-            let begun = Instant::now();
-            while bytes() > KEEP + KEEP / 4 && begun.elapsed() < SOON {
-                sleep(Duration::from_millis(20)).await;
-            }
-            most = most.max(bytes());
+            let within = wait_until(SOON, "a store of the size that is kept", || {
+                Some(bytes()).filter(|bytes| *bytes <= KEEP + KEEP / 4)
+            });
+            most = most.max(within);
         }
     });
     let removed = collecting.figure("segments_removed_total");
     let sent = u64::from(HOSTS) * ROUNDS * BLOCK as u64;
     println!("{most} bytes at most, {KEEP} to keep, {sent} sent, {removed} segments removed");
-    assert!(most <= KEEP + KEEP / 4, "{most} bytes");
     assert!(sent > 2 * KEEP && removed > 6);
 }

@@ -5,7 +5,6 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ringmark_reader::Codec;
 use ringmark_tests::collecting::{segments, stream};
@@ -347,7 +346,7 @@ fn what_no_streamer_made_stays() {
     command.args(["stream", "--all", "--to", &to, "--spill"]);
     let streamer = Running::start(command.arg(&spill)).unwrap();
     // It takes up nothing of them: it has none to send.
-    std::thread::sleep(Duration::from_millis(500));
+    streamer.wait_for_sleeps(50);
     streamer.signal(Signal::INT).unwrap();
     let said = streamer.finish(SOON).stderr_text();
     let gone: Vec<_> = files.iter().filter(|path| !path.exists()).collect();

@@ -23,7 +23,9 @@ use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
 use ringmark_tests::store_contents::{repeated, sealed};
-use ringmark_tests::{Running, binary, is_long, preload_shim, require_tools, wait_until};
+use ringmark_tests::{
+    ReservedPlace, Running, binary, is_long, preload_shim, require_tools, wait_until,
+};
 use rustix::process::Signal;
 use zerocopy::FromBytes;
 
@@ -106,12 +108,6 @@ impl Scene {
     }
 }
 
-/// A port that is free now, and most likely still is when it is used.
-fn port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
-}
-
 /// Directories of the store without anything in them.
 fn empty_directories(root: &Path) -> Vec<PathBuf> {
     let mut empty = Vec::new();
@@ -132,20 +128,21 @@ fn empty_directories(root: &Path) -> Vec<PathBuf> {
 fn expect_removed(options: &str, removed: u64) -> Scene {
     let scene = Scene::new("retention");
     let program = scene.program();
-    let metrics = port();
+    let place = ReservedPlace::new();
+    let metrics = place.address();
     let collector = scene.collector(&format!("{options} --metrics {metrics}"));
     let streamer = scene.streamer(&program);
     wait_until(LONG, "segments that were removed", || {
-        (served_figure(&metrics, "segments_removed_total") >= removed).then_some(())
+        (served_figure(metrics, "segments_removed_total") >= removed).then_some(())
     });
     let sample =
-        || ["segments_total", "segments_removed_total"].map(|name| served_figure(&metrics, name));
+        || ["segments_total", "segments_removed_total"].map(|name| served_figure(metrics, name));
     // All of it goes on during this.
     let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
         let (before, left) = (sample(), segments(&scene.store).len() as u64);
         (before == sample() && before[0] - before[1] == left).then_some(before)
     });
-    let bytes = served_figure(&metrics, "removed_bytes_total");
+    let bytes = served_figure(metrics, "removed_bytes_total");
     println!("{options}: {begun} segments, {removed} of {bytes} bytes removed");
     assert!(bytes > 0);
     drop(collector.kill().unwrap());
@@ -321,6 +318,9 @@ fn killed_with_indexes_that_are_wrong() {
     assert!(account.lost() == 0 && spoiled > 0);
 }
 
+/// How often a thread of a collector wakes up until it has looked after its store some times.
+const LOOKS: u64 = 50;
+
 /// A wall clock that is set wrong for a while, and back: everything in the store seems old.
 #[test]
 fn a_clock_that_jumps_removes_nothing() {
@@ -353,7 +353,7 @@ fn a_clock_that_jumps_removes_nothing() {
         said.contains("listening at").then_some(())
     };
     wait_until(LONG, "a collector", tidied);
-    std::thread::sleep(Duration::from_millis(500));
+    collector.wait_for_sleeps(LOOKS);
     fs::write(&ahead, "691200").unwrap();
     let told = || {
         fs::read_to_string(&said)
@@ -363,10 +363,10 @@ fn a_clock_that_jumps_removes_nothing() {
     wait_until(LONG, "it sees that", || {
         (told() || segments(&scene.store).len() < 3).then_some(())
     });
-    std::thread::sleep(Duration::from_millis(500));
+    collector.wait_for_sleeps(LOOKS);
     assert_eq!(segments(&scene.store), stored, "8 days ahead");
     fs::write(&ahead, "").unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    collector.wait_for_sleeps(LOOKS);
     assert_eq!(segments(&scene.store), stored, "right again");
     let said = fs::read_to_string(&said).unwrap();
     assert_eq!(said.matches("clock").count(), 1, "{said}");

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
-use ringmark_tests::fixture::{Counters, Fixture};
+use ringmark_tests::fixture::{Counters, Fixture, is_mapped};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::{
-    Running, binary, is_long, preload_shim, require_namespaces, require_tools, run, wait_until,
-};
+use ringmark_tests::{Running, binary, is_long, preload_shim, require_tools, run, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -270,7 +268,7 @@ fn expect_all(scene: &Scene, mut emitted: Vec<u64>) {
 
 #[test]
 fn what_is_emitted_is_stored_once_or_counted() {
-    if !require_namespaces(&["unshare", "mount", "nsenter"]) || !require_tools(&["gcc", "df"]) {
+    if !require_tools(&["unshare", "mount", "nsenter", "gcc", "df"]) {
         return;
     }
     let (plan, mut random) = (Plan::new(), Random::seeded());
@@ -289,9 +287,13 @@ fn what_is_emitted_is_stored_once_or_counted() {
         let _ = program.finish(LONG).expect_code(0);
         emitted.extend(counters.read(THREADS));
     }
-    // One that was started just now has found the sessions by then.
-    thread::sleep(Duration::from_secs(1));
+    // One that was started just now has to find the sessions.
     let streamer = scene.streamer.take().unwrap();
+    for file in scene.fixture.ring_files() {
+        wait_until(LONG, "a session that is found, or gone", || {
+            (!file.exists() || is_mapped(&streamer, &file)).then_some(())
+        });
+    }
     streamer.signal(Signal::TERM).unwrap();
     let ended = streamer.finish(LONG);
     // 1: something was lost, and counted.

@@ -2,7 +2,7 @@
 //! runs; a file with a mistake changes nothing, and is reported.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use ringmark_reader::stream::{Credentials, PeerCertificate};
 use ringmark_tests::ca::{Ca, load};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
-use ringmark_tests::{Running, binary, run, wait_until};
+use ringmark_tests::{ReservedPlace, Running, binary, run, wait_until};
 use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -22,16 +22,15 @@ use tokio::time::timeout;
 struct Scene {
     fixture: Fixture,
     config: PathBuf,
-    to: SocketAddr,
+    to: ReservedPlace,
 }
 
 impl Scene {
     fn new(label: &str) -> Self {
         let fixture = Fixture::new(label);
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         Self {
             config: fixture.path("collector.toml"),
-            to: free.local_addr().unwrap(),
+            to: ReservedPlace::new(),
             fixture,
         }
     }
@@ -70,7 +69,7 @@ impl Scene {
         host: &str,
     ) -> std::io::Result<ScriptedStreamer> {
         let from = Ipv4Addr::LOCALHOST;
-        ScriptedStreamer::greeted_over_tls(self.to, from, credentials, host).await
+        ScriptedStreamer::greeted_over_tls(self.to.address(), from, credentials, host).await
     }
 
     /// What '--check' prints about a file with these lines.

@@ -98,7 +98,7 @@ impl Fleet {
     /// Starts all hosts, and waits until their schema is durable.
     fn connect(&mut self, ca: &Path) -> Phase {
         let begin = self.moment();
-        let (shared, to) = (&self.shared, self.collector.address);
+        let (shared, to) = (&self.shared, self.collector.address());
         let run = |number| {
             let (ca, shared) = (ca.to_owned(), shared.clone());
             let host = async move { Host::connected(number, to, &ca, shared).await.run().await };

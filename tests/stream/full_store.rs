@@ -2,7 +2,6 @@
 //! everything is there once after room was made.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -17,7 +16,7 @@ use ringmark_tests::collecting::{
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Running, binary, is_long, require_namespaces, run, wait_until};
+use ringmark_tests::{ReservedPlace, Running, binary, is_long, require_tools, run, wait_until};
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const LONG: Duration = Duration::from_secs(300);
@@ -29,7 +28,7 @@ struct Scene {
     fixture: Fixture,
     collector: Running,
     socket: PathBuf,
-    metrics: String,
+    metrics: ReservedPlace,
 }
 
 impl Scene {
@@ -37,9 +36,7 @@ impl Scene {
         let fixture = Fixture::new("full-store");
         let socket = fixture.path("socket");
         fs::create_dir(fixture.path("store")).unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let metrics = free.local_addr().unwrap().to_string();
-        drop(free);
+        let metrics = ReservedPlace::new();
         let mount = format!(
             "mount -t tmpfs -o size={mebibytes}m,mode=0700 ringmark-test \"$STORE\"; exec \"$@\""
         );
@@ -50,7 +47,7 @@ impl Scene {
         command
             .arg(binary::path())
             .args(["collect", "--listen", &listen]);
-        command.args(["--metrics", &metrics, "--store"]);
+        command.args(["--metrics", &metrics.to_string(), "--store"]);
         command.arg(fixture.path("store"));
         let collector = Running::start(&mut command).unwrap();
         wait_for_listener(&socket);
@@ -70,7 +67,7 @@ impl Scene {
     }
 
     fn figure(&self, name: &str) -> u64 {
-        served_figure(&self.metrics, name)
+        served_figure(self.metrics.address(), name)
     }
 
     fn make_room(&self, mebibytes: usize) {
@@ -127,7 +124,7 @@ fn expect_all(store: &Path, sessions: usize) {
 
 #[test]
 fn a_full_store_is_waited_for() {
-    if !require_namespaces(&["unshare", "mount", "nsenter"]) {
+    if !require_tools(&["unshare", "mount", "nsenter"]) {
         return;
     }
     let (count, size, wait) = match is_long() {
@@ -198,7 +195,7 @@ fn a_spill_takes_what_a_full_store_does_not() {
     /// Events of about 1 KB that are let through at a time, less than a third of the ring.
     const STEP: u64 = 250;
     const STEPS: u64 = 12;
-    if !require_namespaces(&["unshare", "mount", "nsenter"]) {
+    if !require_tools(&["unshare", "mount", "nsenter"]) {
         return;
     }
     let scene = Scene::start(2);

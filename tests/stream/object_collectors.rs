@@ -7,10 +7,10 @@ mod rolling_restart;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
 
 use ringmark_decoder::store::{SegmentFooter, is_raw, objects_below, schema_session};
+use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, Session};
 use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
@@ -305,7 +305,11 @@ fn a_store_that_is_away_is_waited_for() {
     let mut command = fixture.command(binary::path());
     let ring_file = fixture.ring_file();
     let streamer = Running::start(command.args(["stream", "--all", "--to", &to])).unwrap();
-    sleep(Duration::from_millis(500));
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    wait_until(LONG, "pages that are under way", || {
+        StreamStatus::of(&session).filter(|status| status.in_flight > 0)
+    });
+    streamer.wait_for_sleeps(50);
     assert_eq!(
         released(&ring_file),
         0,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -15,7 +14,7 @@ use ringmark_tests::collecting::{segments, served_page, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Running, binary, wait_until};
+use ringmark_tests::{ReservedPlace, Running, binary, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = ringmark_tests::program!("emit");
@@ -142,12 +141,6 @@ impl Keys {
     }
 }
 
-/// A place at which no process listens.
-fn free_place() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().to_string()
-}
-
 /// A CA whose host has a certificate that ends soon.
 fn ending(dir: std::path::PathBuf) -> Ca {
     let ca = Ca::new(dir);
@@ -169,7 +162,8 @@ fn a_certificate_is_renewed_while_a_program_is_streamed() {
     };
     let fixture = &keys.fixture;
     let (old, new) = (ending(fixture.path("old")), Ca::new(fixture.path("new")));
-    let place = format!("tls://{}", free_place());
+    let reserved = ReservedPlace::new();
+    let place = format!("tls://{reserved}");
     keys.put(&old);
     let first = keys.collector(&place, &[]);
     let counters = Counters::new(fixture.path("counters"));
@@ -229,13 +223,14 @@ fn each_figure_that_is_served_is_described_and_the_other_way_round() {
         fixture: Fixture::new("figures"),
     };
     keys.put(&Ca::new(keys.fixture.path("ca")));
-    let (place, metrics) = (format!("tls://{}", free_place()), free_place());
-    let collector = keys.collector(&place, &["--metrics", &metrics]);
+    let (reserved, metrics) = (ReservedPlace::new(), ReservedPlace::new());
+    let place = format!("tls://{reserved}");
+    let collector = keys.collector(&place, &["--metrics", &metrics.to_string()]);
     let streamer = keys.streamer(&place);
     wait_until(SOON, "figures of the streamer", || {
         (!keys.figures().is_empty()).then_some(())
     });
-    let mut served = told(&served_page(&metrics));
+    let mut served = told(&served_page(metrics.address()));
     served.extend(told(&keys.figures()));
     let described = described();
     assert!(served.len() > 40, "{served:?}");

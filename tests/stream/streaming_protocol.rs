@@ -204,22 +204,22 @@ fn what_is_under_way_leaves_a_ring_that_fills() {
     let mut waits = Vec::new();
     for step in 1..=STEPS {
         counters.allow(STEP * step);
-        let mut wait_for = |what, is_so: &dyn Fn() -> bool| {
-            wait_until(SOON, what, || {
-                let _ = taking.hear(Duration::from_millis(1));
-                is_so().then_some(())
-            });
-        };
-        wait_for("a step", &|| counters.read(1)[0] >= STEP * step);
-        let filled_at = Instant::now();
-        wait_for("an emptied ring", &|| held() < UNDER_WAY);
-        waits.push(filled_at.elapsed());
+        while counters.read(1)[0] < STEP * step {
+            taking.let_it_hear();
+        }
+        let mut rounds = 0;
+        while held() >= UNDER_WAY {
+            taking.let_it_hear();
+            rounds += 1;
+        }
+        waits.push(rounds);
         // What was sent becomes durable before the next step.
         taking.ack(taking.received, PLENTY);
     }
-    println!("emptied after {waits:?}");
-    let shortest = waits.iter().min().unwrap();
-    assert!(*shortest < Duration::from_millis(60), "{waits:?}");
+    println!("emptied after so many answers: {waits:?}");
+    // After 100 ms it would be emptied, too: that are ten rounds, or fewer on a machine that lets none of them be.
+    let fewest = waits.iter().min().unwrap();
+    assert!(*fewest <= 4, "{waits:?}");
     counters.go();
     let _ = program.finish(SOON).expect_code(0);
     wait_until(SOON, "BYE", || {

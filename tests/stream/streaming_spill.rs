@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use ringmark_reader::stream::{
@@ -147,9 +147,10 @@ fn a_collector_that_pauses() {
         stored.iter().any(is_more).then_some(())
     });
     collector.signal(Signal::STOP).unwrap();
-    thread::sleep(Duration::from_secs(seconds));
-    wait_until(SOON, "something waits", || {
-        (scene.spilled_bytes() > 2 << 20).then_some(())
+    let begun = Instant::now();
+    wait_until(LONG, "something waits", || {
+        let has_paused = begun.elapsed() >= Duration::from_secs(seconds);
+        (has_paused && scene.spilled_bytes() > 2 << 20).then_some(())
     });
     collector.signal(Signal::CONT).unwrap();
     drop(program.kill().unwrap());

@@ -2,7 +2,6 @@
 //! in the store, each event once. What is sent, and how fast, the operator chooses.
 
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::Dump;
@@ -14,8 +13,8 @@ use rustix::process::Signal;
 
 const EMIT: &str = ringmark_tests::program!("emit");
 const OVERWRITE: &str = "mode=overwrite,ring=64K,page=4K,session=8M";
-/// How long a streamer is watched that must send nothing.
-const A_WHILE: Duration = Duration::from_millis(400);
+/// How often a streamer looks, and must send nothing.
+const LOOKS: u64 = 40;
 
 struct Scene {
     fixture: Fixture,
@@ -122,7 +121,7 @@ fn what_is_there_is_sent_on_request_and_the_program_goes_on() {
     let counters = Counters::new(scene.fixture.path("counters"));
     let program = scene.program(&counters);
     let streamer = scene.waiting_streamer();
-    thread::sleep(A_WHILE);
+    streamer.wait_for_sleeps(LOOKS);
     assert_eq!(scene.pages(), 0, "nothing was asked for");
     let mut before = 0;
     for round in 1..=2 {
@@ -133,11 +132,11 @@ fn what_is_there_is_sent_on_request_and_the_program_goes_on() {
             let reached = account.rings.values().map(|ring| ring.emitted()).max();
             (reached >= Some(emitted)).then_some(())
         });
-        thread::sleep(A_WHILE);
+        streamer.wait_for_sleeps(LOOKS);
         let (_, delivered) = scene.stored();
         assert!(delivered > before, "round {round}");
         before = delivered;
-        thread::sleep(A_WHILE);
+        streamer.wait_for_sleeps(LOOKS);
         assert_eq!(scene.stored().1, delivered, "it waits again, round {round}");
     }
     let told = end(streamer);

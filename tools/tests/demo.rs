@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{LIMIT, Stage};
-use ringmark_tests::{
-    Finished, Running, TempDir, require_namespaces, require_tools, run, wait_until, workspace_root,
-};
+use ringmark_tests::{Finished, Running, TempDir, require_tools, run, wait_until, workspace_root};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What is skipped, in the words of `find`.
@@ -308,7 +306,7 @@ fn an_empty_directory() {
 
 #[test]
 fn other_file_systems_below_a_directory_are_left_out() {
-    if !require_namespaces(&["unshare", "mount"]) {
+    if !require_tools(&["unshare", "mount"]) {
         return;
     }
     let stage = Stage::new("demo-mounts");

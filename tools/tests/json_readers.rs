@@ -4,11 +4,11 @@ use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use common::{LIMIT, Stage, traced_program};
+use common::player::Player;
+use common::{LIMIT, Stage};
 use ringmark_decoder::{DumpBuilder, Output};
 use ringmark_tests::json_schema::checked;
 use ringmark_tests::run;
@@ -29,44 +29,6 @@ fn is_there(program: &str, arguments: &[&str]) -> bool {
         ));
     }
     is_there
-}
-
-/// A traced program that emits when it is told to.
-struct Player {
-    child: Child,
-    orders: ChildStdin,
-    done: BufReader<ChildStdout>,
-}
-
-impl Player {
-    fn start(stage: &Stage) -> Self {
-        let mut command = stage.command(traced_program());
-        command.arg("turns").env("RINGMARK", "mode=overwrite");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let orders = child.stdin.take().unwrap();
-        let done = BufReader::new(child.stdout.take().unwrap());
-        Self {
-            child,
-            orders,
-            done,
-        }
-    }
-
-    /// Lets it emit number `n`; returns when that is done.
-    fn play(&mut self, n: u64) {
-        writeln!(self.orders, "{n}").unwrap();
-        let mut line = String::new();
-        self.done.read_line(&mut line).unwrap();
-        assert_eq!(line, format!("{n}\n"));
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// What is in the trace files, by the decoder itself: distinct spans, and the sum of durations.
@@ -127,13 +89,13 @@ fn jq_pandas_and_duckdb_find_what_the_programs_did() {
     let stage = Stage::new("json-readers");
     let mut players = [Player::start(&stage), Player::start(&stage)];
     for n in 0..TURNS {
-        players[(n % 3 / 2) as usize].play(n);
+        players[(n % 3 / 2) as usize].play(&n.to_string());
         // Far more than the error between the clocks of two sessions.
         std::thread::sleep(Duration::from_millis(1));
     }
     let files = ["a.rmk", "b.rmk"];
     for (player, file) in players.iter().zip(files) {
-        let pid = player.child.id().to_string();
+        let pid = player.id().to_string();
         let _ = stage
             .run(&["snapshot", "-p", &pid, "-o", file])
             .expect_code(0);

@@ -1,10 +1,10 @@
 //! What is shown of dumps and of living sessions: `cat`, `verify`, `report`, `events`, `list`.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
+use common::player::Player;
 use common::{LIMIT, Stage, json_lines, traced_program};
 use ringmark_decoder::parse_timestamp;
 use ringmark_tests::{Running, wait_until};
@@ -163,45 +163,48 @@ fn overwritten_alone_is_fine() {
     });
 }
 
-/// Follows a process or a file; returns how late each line came.
-fn follow(stage: &Stage, arguments: &[&str], wanted: usize) -> Vec<Duration> {
-    let mut command: Command = stage.ringmark(&[&["cat", "--follow"], arguments].concat());
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut late = Vec::new();
-    let start = Instant::now();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let at = line
-            .split_ascii_whitespace()
-            .next()
-            .and_then(parse_timestamp)
-            .unwrap();
-        late.push(now.saturating_sub(Duration::from_nanos(at)));
-        if late.len() >= wanted || start.elapsed() > LIMIT {
-            break;
-        }
+/// What follows a process or a file, and is ended with it.
+struct Follower {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(stage: &Stage, arguments: &[&str]) -> Self {
+        let mut command: Command = stage.ringmark(&[&["cat", "--follow"], arguments].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
     }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
-    let _ = child.wait().unwrap();
-    late
+
+    /// The next line, as soon as it is there.
+    fn next(&mut self) -> String {
+        self.lines.next().expect("a line").unwrap()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, Signal::INT).unwrap();
+        let _ = self.child.wait().unwrap();
+    }
 }
 
 #[test]
-fn follow_shows_events_within_100_ms() {
+fn follow_shows_each_event_before_the_next_one_comes() {
     let stage = Stage::new("follow");
-    let traced = stage.start("mode=overwrite", &["2", "1000000", "5000"]);
-    let mut late = follow(&stage, &["-p", &traced.id().to_string()], 300);
-    assert_eq!(late.len(), 300);
-    // What was in the rings before is history.
-    late.drain(..100);
-    late.sort();
-    let typical = late[late.len() * 9 / 10];
-    assert!(
-        typical <= Duration::from_millis(100),
-        "nine of ten within {typical:?}"
-    );
+    let mut player = Player::start(&stage);
+    player.play("place 0");
+    let mut follower = Follower::start(&stage, &["-p", &player.id().to_string()]);
+    for n in 0..50 {
+        let line = follower.next();
+        assert!(
+            line.ends_with(&format!("emitter.place n={n}")),
+            "{n}: {line}"
+        );
+        player.play(&format!("place {}", n + 1));
+    }
 }
 
 #[test]
@@ -231,7 +234,10 @@ fn follow_reads_a_dump_that_grows() {
     wait_until(LIMIT, "the dump", || {
         (fs::metadata(stage.path("a.rmk")).ok()?.len() > 0).then_some(())
     });
-    assert_eq!(follow(&stage, &["a.rmk"], 3000).len(), 3000);
+    let mut follower = Follower::start(&stage, &["a.rmk"]);
+    for _ in 0..3000 {
+        let _ = follower.next();
+    }
 }
 
 #[test]
@@ -252,18 +258,24 @@ fn event_types_go_off_and_on() {
     let off = switch(&["--disable", "emitter.*"]);
     assert_eq!(off, ["1 event type off"]);
     assert!(!is_on("emitter.text") && is_on("emitter.work"));
-    let newest = || {
-        let shown = stage.run(&["cat", "-p", &pid, "--name", "emitter.text", "--json"]);
+    let newest = |name: &str| {
+        let shown = stage.run(&["cat", "-p", &pid, "--name", name, "--json"]);
         json_lines(&shown)
             .last()
             .map(|e| e["seq"].as_u64().unwrap())
     };
-    let last = newest();
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(newest(), last, "off means off");
+    let last = newest("emitter.text");
+    // The same thread goes on with the others.
+    let begun = newest("emitter.work");
+    wait_until(LIMIT, "events of the other type", || {
+        (newest("emitter.work") > begun.map(|seq| seq + 20)).then_some(())
+    });
+    assert_eq!(newest("emitter.text"), last, "off means off");
     let on = switch(&["--enable", "*", "--level", "warn"]);
     assert_eq!(on, ["1 event type on"]);
-    wait_until(LIMIT, "new events", || (newest() > last).then_some(()));
+    wait_until(LIMIT, "new events", || {
+        (newest("emitter.text") > last).then_some(())
+    });
     let types = states();
     let text = types.iter().find(|t| t["name"] == "emitter.text").unwrap();
     assert_eq!(
@@ -292,7 +304,7 @@ fn list_tells_where_a_dump_comes_from_and_what_a_process_does() {
     }
     let traced = stage.start("mode=discard", &["2", "1000000", "1000"]);
     let pid = traced.id().to_string();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_millis(300));
     let words = ["list", "-v", "-p", &pid, "--interval", "500ms", "--json"];
     let sessions = json_lines(&stage.run(&words).expect_code(0));
     let [session] = &sessions[..] else {

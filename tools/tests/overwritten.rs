@@ -4,7 +4,6 @@
 use crate::common;
 
 use std::fs;
-use std::time::Duration;
 
 use common::{LIMIT, Stage};
 use ringmark_tests::{Running, wait_until};
@@ -37,10 +36,22 @@ fn what_was_overwritten_is_counted_as_in_the_file() {
     ];
     let recorder = Running::start(&mut stage.ringmark(&words)).unwrap();
     let written = || fs::metadata(stage.path("a.rmk")).map_or(0, |file| file.len());
+    let emitted = || {
+        let _ = stage
+            .run(&["snapshot", "-p", &pid, "-o", "now.rmk"])
+            .expect_code(0);
+        let totals = json(&stage.run(&["verify", "--json", "now.rmk"]).stdout_text());
+        let number = |key: &str| totals[key].as_u64().unwrap();
+        number("events") + number("overwritten")
+    };
     for bytes in [100_000, 400_000] {
         wait_until(LIMIT, "pages", || (written() > bytes).then_some(()));
         recorder.signal(Signal::STOP).unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        let before = emitted();
+        // More than the rings hold.
+        wait_until(LIMIT, "rings written over", || {
+            (emitted() > before + 10_000).then_some(())
+        });
         recorder.signal(Signal::CONT).unwrap();
     }
     wait_until(LIMIT, "more pages", || (written() > 800_000).then_some(()));

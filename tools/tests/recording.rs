@@ -3,8 +3,8 @@
 use crate::common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use common::{LIMIT, Stage, expect, traced_program};
 use ringmark_tests::{Finished, Running, run, wait_until};
@@ -279,33 +279,30 @@ fn a_second_interrupt_ends_at_once() {
         "--",
         "sh",
         "-c",
-        "exec >/dev/null 2>&1; trap : INT; touch ready; while :; do sleep 0.05; done",
+        "exec >/dev/null 2>&1; trap 'touch told' INT; touch ready; while :; do sleep 0.05; done",
     ]);
     let recorder = Running::start(&mut command).unwrap();
     wait_until(LIMIT, "its trap", || {
         stage.path("ready").exists().then_some(())
     });
     recorder.signal(Signal::INT).unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    let start = Instant::now();
+    wait_until(LIMIT, "the command to be told", || {
+        stage.path("told").exists().then_some(())
+    });
     recorder.signal(Signal::INT).unwrap();
+    // The command goes on for ever: who waits for it does not end.
     let found: Finished = recorder.finish(LIMIT);
     assert_eq!(found.code(), 130);
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        start.elapsed()
-    );
 }
 
 #[test]
 fn rotation_keeps_the_newest_files_and_each_stands_alone() {
     let stage = Stage::new("rotate");
     let (traced, recorder) = recording(&stage, &["--rotate", "64K", "--keep", "3"]);
-    wait_until(LIMIT, "three files", || {
-        stage.path("a.rmk.2").exists().then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(300));
+    let oldest = || Some(fs::metadata(stage.path("a.rmk.2")).ok()?.ino());
+    let first = wait_until(LIMIT, "three files", oldest);
+    // A fourth one came, and was not kept.
+    wait_until(LIMIT, "one more", || (oldest()? != first).then_some(()));
     traced.kill().unwrap();
     let _ = recorder.finish(LIMIT);
     assert!(!stage.path("a.rmk.3").exists());
@@ -390,22 +387,16 @@ fn snapshots_do_not_disturb() {
         &["1", "100000000", "100"],
     );
     let pid = traced.id().to_string();
-    std::thread::sleep(Duration::from_millis(300));
-    let _ = stage
-        .run(&["snapshot", "-p", &pid, "-o", "all.rmk"])
-        .expect_code(0);
-    let _ = stage
-        .run(&["snapshot", "-p", &pid, "--last", "50ms", "-o", "last.rmk"])
-        .expect_code(0);
-    let _ = stage.run(&["verify", "all.rmk"]).expect_code(0);
-    let (all, last) = (
-        verified(&stage, &["all.rmk"]),
-        verified(&stage, &["last.rmk"]),
-    );
-    assert!(
-        all["pages"].as_u64() > last["pages"].as_u64(),
-        "{all} {last}"
-    );
-    assert!(last["events"].as_u64().unwrap() > 0, "{last}");
+    // They hold nothing of a program that got no processor for 50 ms, and all of one that has just begun.
+    wait_until(LIMIT, "the last 50 ms, which are a part", || {
+        let all = ["snapshot", "-p", &pid, "-o", "all.rmk"];
+        let _ = stage.run(&all).expect_code(0);
+        let last = ["snapshot", "-p", &pid, "--last", "50ms", "-o", "last.rmk"];
+        let _ = stage.run(&last).expect_code(0);
+        let _ = stage.run(&["verify", "all.rmk"]).expect_code(0);
+        let number = |file, key: &str| verified(&stage, &[file])[key].as_u64().unwrap();
+        let is_part = number("all.rmk", "pages") > number("last.rmk", "pages");
+        (is_part && number("last.rmk", "events") > 0).then_some(())
+    });
     expect(Stage::new("none").run(&["snapshot"]), 4, "no sessions in ");
 }

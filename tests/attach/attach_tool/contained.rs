@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, compile, library, ringmark, tool};
-use ringmark_tests::{TempDir, is_long, require_namespaces, require_tools, run, wait_until};
+use ringmark_tests::{TempDir, is_long, require_tools, run, wait_until};
 
 use super::load::Load;
 use super::server::{SLEDS, Server};
@@ -178,7 +178,7 @@ fn under_the_filter_of_a_usual_container() {
 
 #[test]
 fn in_another_mount_namespace_without_our_files() {
-    if !require_namespaces(&["gcc", "unshare", "mount"]) {
+    if !require_tools(&["gcc", "unshare", "mount"]) {
         return;
     }
     let stage = Stage::new("attach-mounts");
@@ -192,7 +192,7 @@ fn in_another_mount_namespace_without_our_files() {
 
 #[test]
 fn in_a_chroot() {
-    if !require_namespaces(&["gcc", "unshare", "mount", "chroot", "ldd"]) {
+    if !require_tools(&["gcc", "unshare", "mount", "chroot", "ldd"]) {
         return;
     }
     let stage = Stage::new("attach-chroot");
@@ -225,7 +225,7 @@ fn in_a_chroot() {
 /// A container's filter and other mounts at once.
 #[test]
 fn under_a_filter_in_another_mount_namespace() {
-    if !require_namespaces(&["gcc", "unshare", "mount"]) {
+    if !require_tools(&["gcc", "unshare", "mount"]) {
         return;
     }
     let stage = Stage::new("attach-container");
@@ -246,7 +246,7 @@ fn under_a_filter_in_another_mount_namespace() {
 /// tool finds nothing in its way.
 #[test]
 fn the_tool_killed_while_it_copies() {
-    if !require_namespaces(&["gcc", "unshare", "mount", "strace"]) {
+    if !require_tools(&["gcc", "unshare", "mount", "strace"]) {
         return;
     }
     let stage = Stage::new("attach-copies");

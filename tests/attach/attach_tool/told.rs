@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
 use ringmark_tests::process::READS_INPUT;
-use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Finished, Running, require_tools, run};
 
 use super::server::Server;
@@ -74,16 +74,13 @@ fn programs_that_cannot_be_loaded_into_are_refused_by_name() {
         &linked,
         &["statically linked", "link it dynamically"],
     );
-    let is_there = run(Command::new("musl-gcc").arg("--version"), LIMIT).is_ok();
-    if is_there {
+    if can_build("musl-gcc", flags) {
         let musl = program(&fixture, "other_libc", WAITS, "musl-gcc", flags);
         refused(
             &fixture,
             &musl,
             &["not glibc (musl", "build the program for glibc"],
         );
-    } else {
-        log_skip("a program with musl: needs musl-gcc");
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringmark_decoder::Dump;
-use ringmark_tests::compiler::can_build;
+use ringmark_tests::compiler::{can_build, try_build};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::library;
 use ringmark_tests::{Finished, is_long, recording, run, workspace_root};
@@ -76,12 +76,12 @@ fn ways(source: &str) -> Vec<(String, String)> {
     ways
 }
 
-/// Clang by whichever name it has here.
+/// Clang by whichever name it builds programs here.
 #[must_use]
 pub(crate) fn clang() -> Option<String> {
     let versions = (14..=22).rev().map(|version| format!("clang-{version}"));
     let mut names = std::iter::once("clang".to_owned()).chain(versions);
-    names.find(|name| Command::new(name).arg("--version").output().is_ok())
+    names.find(|name| try_build(name, "").is_ok())
 }
 
 /// A program that was built.

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringmark_tests::binary::built;
+use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{run, workspace_root};
 
@@ -19,19 +20,26 @@ pub(crate) struct Compiler {
     pub(crate) cxx: &'static str,
 }
 
+impl Compiler {
+    /// Its name for a language.
+    pub(crate) fn of(self, is_cxx: bool) -> &'static str {
+        if is_cxx { self.cxx } else { self.c }
+    }
+}
+
 pub(crate) const GCC: Compiler = Compiler {
     c: "gcc",
     cxx: "g++",
 };
 
-/// The compilers that are here; gcc is.
+/// The compilers that build programs here; gcc does.
 pub(crate) fn compilers() -> Vec<Compiler> {
     let clang = Compiler {
         c: "clang",
         cxx: "clang++",
     };
-    let has = |name| Command::new(name).arg("--version").output().is_ok();
-    let clang = Some(clang).filter(|clang| has(clang.c) && has(clang.cxx));
+    let builds = |clang: &Compiler| can_build(clang.c, "") && can_build(clang.cxx, "-x c++");
+    let clang = Some(clang).filter(builds);
     [GCC].into_iter().chain(clang).collect()
 }
 
@@ -60,11 +68,8 @@ pub(crate) fn compile(
 ) -> PathBuf {
     let libraries = library_dir(fixture);
     let is_cxx = sources.contains(".cc") || flags.contains("-x c++");
-    let (name, standard) = if is_cxx {
-        (compiler.cxx, "-std=c++17")
-    } else {
-        (compiler.c, "-std=c11")
-    };
+    let name = compiler.of(is_cxx);
+    let standard = if is_cxx { "-std=c++17" } else { "-std=c11" };
     let root = workspace_root();
     let path = fixture.path(output);
     let mut command = Command::new(name);

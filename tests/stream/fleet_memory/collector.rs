@@ -1,14 +1,14 @@
 //! The collector, its store, and the control group that bounds its memory.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_tests::ca::Ca;
 use ringmark_tests::collecting::served_figure;
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::{Running, binary, preload_shim, wait_until};
+use ringmark_tests::{ReservedPlace, Running, binary, preload_shim, wait_until};
 
 use super::{GROUP_MAX, LONG};
 
@@ -86,29 +86,24 @@ pub(super) struct Collector {
     // Ends before its group does.
     running: Option<Running>,
     pub(super) group: Option<MemoryGroup>,
-    pub(super) address: SocketAddr,
-    metrics: String,
+    place: ReservedPlace,
+    metrics: ReservedPlace,
     /// Puts hang while this file is there.
     pub(super) flag: PathBuf,
     _fixture: Fixture,
     _store: Store,
 }
 
-fn free_address() -> SocketAddr {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    free.local_addr().expect("an address")
-}
-
 impl Collector {
     pub(super) fn start(fixture: Fixture, ca: &Ca, flush: Duration) -> Self {
-        let (address, metrics) = (free_address(), free_address().to_string());
+        let (place, metrics) = (ReservedPlace::new(), ReservedPlace::new());
         let flag = fixture.path("flag");
         let store = Store::new();
         let shim = preload_shim::build(&fixture, "hanging_shim");
         let mut command = fixture.command(binary::path());
         let own = ca.dir.join("collector");
-        command.args(["collect", "--metrics", &metrics, "--listen"]);
-        command.arg(format!("tls://{address}"));
+        command.args(["collect", "--metrics", &metrics.to_string(), "--listen"]);
+        command.arg(format!("tls://{place}"));
         command.arg("--objects");
         command.arg(format!("file://{}", store.0.display()));
         command.arg(format!("--flush={}ms", flush.as_millis()));
@@ -120,12 +115,14 @@ impl Collector {
         let running = Running::start(&mut command).expect("ringmark");
         let group = MemoryGroup::of(running.id());
         wait_until(LONG, "a listener", || {
-            std::net::TcpStream::connect(&metrics).ok().map(drop)
+            std::net::TcpStream::connect(metrics.address())
+                .ok()
+                .map(drop)
         });
         Self {
             running: Some(running),
             group,
-            address,
+            place,
             metrics,
             flag,
             _fixture: fixture,
@@ -133,8 +130,13 @@ impl Collector {
         }
     }
 
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.place.address()
+    }
+
     pub(super) fn figure(&self, name: &str) -> u64 {
-        served_figure(&self.metrics, name)
+        served_figure(self.metrics.address(), name)
     }
 
     pub(super) fn id(&self) -> u32 {

@@ -14,7 +14,7 @@ use ringmark_tests::collecting::{served_figure, wait_for_listener};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::process::processor_time;
 use ringmark_tests::scripted_streamer::{block, hello, page_of, session};
-use ringmark_tests::{Running, binary, preload_shim, wait_until};
+use ringmark_tests::{ReservedPlace, Running, binary, preload_shim, wait_until};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant as TokioInstant, sleep_until};
@@ -42,7 +42,7 @@ pub(super) struct Real {
 struct Collector {
     running: Running,
     socket: PathBuf,
-    metrics: String,
+    metrics: ReservedPlace,
     /// Puts hang while this file is there.
     flag: PathBuf,
     _fixture: Fixture,
@@ -52,9 +52,7 @@ impl Collector {
     fn start(of: &Fleet) -> Self {
         let fixture = Fixture::new("fleet-senders");
         let (socket, flag) = (fixture.path("socket"), fixture.path("flag"));
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let metrics = free.local_addr().expect("an address").to_string();
-        drop(free);
+        let metrics = ReservedPlace::new();
         let shim = preload_shim::build(&fixture, "hanging_shim");
         let mut command = fixture.command(binary::path());
         // The time of a put is PUT, and not what the disk of this machine has to do.
@@ -63,7 +61,7 @@ impl Collector {
             "--sync",
             "cache",
             "--metrics",
-            &metrics,
+            &metrics.to_string(),
             "--listen",
         ]);
         command.arg(format!("unix://{}", socket.display()));
@@ -88,7 +86,7 @@ impl Collector {
     }
 
     fn figure(&self, name: &str) -> u64 {
-        served_figure(&self.metrics, name)
+        served_figure(self.metrics.address(), name)
     }
 }
 

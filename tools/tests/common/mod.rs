@@ -2,6 +2,8 @@
 //! program, and dumps that were damaged with care.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod player;
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use std::{env, fs};
 use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, kind};
 use ringmark_format::codec::crc32;
 use ringmark_format::page::PageHeader;
+use ringmark_tests::process::heed_signals;
 use ringmark_tests::{Finished, Running, TempDir, run};
 
 /// Longest time that any command of these tests may take.
@@ -28,6 +31,7 @@ impl Stage {
 
     /// A program with the stage's session directory and nothing else of Ringmark's environment.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        heed_signals();
         let mut command = Command::new(program);
         for (name, _) in env::vars_os() {
             if name.to_string_lossy().starts_with("RINGMARK") {
