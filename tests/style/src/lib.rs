@@ -10,6 +10,7 @@ pub mod floors;
 pub mod houses;
 pub mod imports;
 pub mod lists;
+pub mod machine;
 pub mod modules;
 pub mod orderings;
 pub mod owners;

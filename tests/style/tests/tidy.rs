@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use ringmark_style::deps::Package;
 use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
+<<<<<<< HEAD
     DOCUMENTS, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE, OUR_BYTES,
     OWNED, OWNED_ALLOWED, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, PROMISES_DETAILS, TRACED,
     TRACED_ALLOWED, UNSAFE_FILES,
@@ -16,6 +17,17 @@ use ringmark_style::lists::{
 use ringmark_style::{
     Source, circles, deps, docs, floors, imports, orderings, owners, platforms, promises,
     read_sources, targets, traced, troubleshooting, unsafety, workspace_root,
+=======
+    DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MACHINE_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED,
+    ORDERINGS_TABLE, OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX,
+    PRODUCT, PROMISES_DETAILS, SHORT_SENTENCES, TRACED, TRACED_ALLOWED, UNSAFE_FILES,
+    USER_DOCUMENTS,
+};
+use ringmark_style::{
+    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, machine, orderings, owners,
+    phrases, platforms, promises, read_sources, sentences, targets, traced, troubleshooting,
+    unsafety, words, workspace_root,
+>>>>>>> a20e8e9b (Style: a rule finds test code that depends on the machine, with its exceptions and their reasons)
 };
 
 #[test]
@@ -150,6 +162,21 @@ fn traced_code_never_prints_or_ends_the_program() {
             .flat_map(|source| traced::check(source, TRACED_ALLOWED))
             .collect(),
     );
+}
+
+#[test]
+fn no_test_fails_for_the_machines_sake() {
+    // Programs that tests trace are none; benches measure.
+    let is_ours = |source: &&Source| {
+        source.is_rust() && !source.is_below(&["benches/", "tests/programs/", "tests/style/"])
+    };
+    let tests: Vec<_> = sources().iter().filter(is_ours).collect();
+    let found = tests
+        .iter()
+        .flat_map(|source| machine::check(source, MACHINE_ALLOWED));
+    let mut findings: Vec<_> = found.collect();
+    findings.extend(machine::unused(&tests, MACHINE_ALLOWED));
+    report(findings);
 }
 
 #[test]
