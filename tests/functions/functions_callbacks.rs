@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark};

@@ -5,7 +5,6 @@ use crate::calls;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use calls::{Program, RETURNS, XRAY, clang};
 use ringmark_tests::collecting::Collecting;

@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON, stop_recorder, wait_until_mapped};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_decoder::store::{SegmentFooter, is_raw, objects_below, schema_session};
-use ringmark_reader::stream::StreamStatus;
+use ringmark_reader::StreamStatus;
 use ringmark_reader::{Access, Session};
 use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::fixture::{Counters, Fixture, SOON};

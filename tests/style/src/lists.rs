@@ -266,102 +266,6 @@ pub const LAYOUTS_ALLOWED: &[(&str, &str)] = &[(
     "ring/src/system/removals.rs",
     "a whole file, of structs of the format one after the other",
 )];
-<<<<<<< HEAD
-=======
-
-/// Where no phrase hides a role.
-pub const PLAIN: &[&str] = &[
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "DESIGN.md",
-    "PERFORMANCE.md",
-    "PROMISES.md",
-    "README.md",
-    "SECURITY.md",
-    "attach/",
-    "benches/",
-    "CHANGELOG.md",
-    "c-api/",
-    "collector/",
-    "decoder/",
-    "docs/",
-    "examples/",
-    "export/",
-    "fleet/",
-    "format-spec/",
-    "function-tracer/",
-    "fuzz/",
-    "producer/",
-    "query/",
-    "reader/",
-    "ring/",
-    "tests/",
-    "tools/",
-];
-
-/// What users read, besides the literals of the product: help, errors and notices.
-pub const USER_DOCUMENTS: &[&str] = &[
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "PERFORMANCE.md",
-    "PROMISES.md",
-    "README.md",
-    "SECURITY.md",
-    "docs/",
-    "examples/",
-    "format-spec/JSON.md",
-];
-
-/// Those whose sentences are short: what users read. The details of promises are tables of facts.
-pub const SHORT_SENTENCES: &[&str] = &[
-    "CHANGELOG.md",
-    "PERFORMANCE.md",
-    "PROMISES.md",
-    "README.md",
-    "SECURITY.md",
-    "docs/src/",
-    "examples/",
-];
-
-/// Name, paths, and how many lines of documentation each line of code has at least.
-pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
-    ("format-spec", &["format-spec/src/"], 0.35),
-    ("ring", &["ring/src/"], 0.4),
-    (
-        "producer, root",
-        &[
-            "producer/src/builder.rs",
-            "producer/src/client.rs",
-            "producer/src/clock.rs",
-            "producer/src/description.rs",
-            "producer/src/lib.rs",
-            "producer/macros/src/lib.rs",
-        ],
-        0.35,
-    ),
-    ("producer, event", &["producer/src/event/"], 0.35),
-    ("producer, setup", &["producer/src/setup/"], 0.35),
-    (
-        "producer, tracing's public part",
-        &[
-            "producer/src/tracing/layer.rs",
-            "producer/src/tracing/mod.rs",
-            "producer/src/tracing/subscriber.rs",
-        ],
-        0.35,
-    ),
-    ("producer, whole", &["producer/src/"], 0.25),
-    ("producer/macros", &["producer/macros/src/"], 0.0),
-    ("reader", &["reader/src/"], 0.0),
-    ("decoder", &["decoder/src/"], 0.14),
-    ("export", &["export/src/"], 0.0),
-    ("collector", &["collector/src/"], 0.0),
-    ("function-tracer", &["function-tracer/src/"], 0.13),
-    ("c-api", &["c-api/src/"], 0.0),
-    ("attach", &["attach/src/"], 0.0),
-    ("tools", &["tools/src/"], 0.0),
-    ("tests/style", &["tests/style/src/"], 0.0),
-];
 
 /// Tests that depend on the machine in a way that `machine.rs` names, and why they may.
 pub const MACHINE_ALLOWED: &[(&str, &str, &str)] = &[
@@ -406,4 +310,3 @@ pub const MACHINE_ALLOWED: &[(&str, &str, &str)] = &[
         "a streamer is killed at some moment: all of them are right",
     ),
 ];
->>>>>>> a20e8e9b (Style: a rule finds test code that depends on the machine, with its exceptions and their reasons)

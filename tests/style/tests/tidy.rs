@@ -9,25 +9,13 @@ use std::sync::LazyLock;
 use ringmark_style::deps::Package;
 use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
-<<<<<<< HEAD
-    DOCUMENTS, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE, OUR_BYTES,
-    OWNED, OWNED_ALLOWED, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, PROMISES_DETAILS, TRACED,
-    TRACED_ALLOWED, UNSAFE_FILES,
+    DOCUMENTS, LAYOUTS_ALLOWED, MACHINE_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
+    OUR_BYTES, OWNED, OWNED_ALLOWED, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT,
+    PROMISES_DETAILS, TRACED, TRACED_ALLOWED, UNSAFE_FILES,
 };
 use ringmark_style::{
-    Source, circles, deps, docs, floors, imports, orderings, owners, platforms, promises,
+    Source, circles, deps, docs, floors, imports, machine, orderings, owners, platforms, promises,
     read_sources, targets, traced, troubleshooting, unsafety, workspace_root,
-=======
-    DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MACHINE_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED,
-    ORDERINGS_TABLE, OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX,
-    PRODUCT, PROMISES_DETAILS, SHORT_SENTENCES, TRACED, TRACED_ALLOWED, UNSAFE_FILES,
-    USER_DOCUMENTS,
-};
-use ringmark_style::{
-    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, machine, orderings, owners,
-    phrases, platforms, promises, read_sources, sentences, targets, traced, troubleshooting,
-    unsafety, words, workspace_root,
->>>>>>> a20e8e9b (Style: a rule finds test code that depends on the machine, with its exceptions and their reasons)
 };
 
 #[test]
