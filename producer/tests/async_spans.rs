@@ -1,7 +1,7 @@
 //! Spans of futures: new, then enter and exit for each poll, on the thread that polls, then close.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use std::future::{Future, poll_fn};
 use std::panic::{self, AssertUnwindSafe};

@@ -1,7 +1,7 @@
 //! `#[derive(Event)]`: the record has the layout of the struct. In a program without `unsafe`.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use ringmark::Event;
 use ringmark::Level;

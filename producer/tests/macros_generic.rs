@@ -2,7 +2,7 @@
 //! described that does not hold for every record.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use ringmark::Value;
 

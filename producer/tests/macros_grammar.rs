@@ -2,7 +2,7 @@
 //! and the payload bytes. A program that forbids `unsafe` can use all of it.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use std::cell::Cell;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! `#[instrument]` on functions: one finished span a call; only declared arguments are recorded.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use std::panic;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 //! and the payload bytes.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use common::Recorded;
 use ringmark::{async_span, event, instrument};

@@ -2,7 +2,7 @@
 //! the same values. In a program without `unsafe`.
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use common::Recorded;

@@ -29,12 +29,15 @@ fn inside(name: &str, test: fn(&Dir, &Dir)) {
     }
     let (directory, elsewhere) = (Dir::new("group"), Dir::new("elsewhere"));
     let places = format!("{}:{}", directory.0.display(), elsewhere.0.display());
-    let status = Command::new(env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
+    let ended = Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("group::{name}"), "--nocapture"])
         .env("RINGMARK_DIR", &directory.0)
         .env(PLACES, places)
-        .status();
-    assert!(status.unwrap().success(), "{name}: see above");
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let is_run = text.contains("1 passed");
+    assert!(ended.status.success() && is_run, "{name}: {ended:?}");
 }
 
 /// A living session of this process with one event.

@@ -334,7 +334,7 @@ fn cost(dir: &TempDir, bytes: &[u8]) -> Cost {
     let path = dir.join("hostile.rmk");
     std::fs::write(&path, bytes).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "decode_one", "--nocapture"]);
+    command.args(["--ignored", "--exact", "linear::decode_one", "--nocapture"]);
     command.env("RINGMARK_TEST_DUMP", &path);
     let done = run(&mut command, Duration::from_secs(120))
         .unwrap()

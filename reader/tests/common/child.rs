@@ -40,7 +40,7 @@ pub struct Child(pub process::Child);
 pub fn start_child(dir: &Dir, mode: Mode) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command
-        .args(["--exact", "child"])
+        .args(["--exact", "live::child"])
         .env("RINGMARK_TEST_CHILD", &dir.0);
     if mode == Mode::Overwrite {
         command.env("RINGMARK_TEST_OVERWRITE", "1");
