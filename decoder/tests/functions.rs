@@ -307,44 +307,18 @@ fn calls_are_objects_with_the_keys_of_events() {
     let work = r#""name":"pool::work(int)","target":"server""#;
     let main = r#""name":"main","target":"server""#;
     let expected = [
-        (
-            leaf,
-            ["null", "null"],
-            r#""depth":0,"self_ns":null,"ended":"returned""#,
-        ),
-        (
-            leaf,
-            ["25", "null"],
-            r#""depth":2,"self_ns":null,"ended":"unseen""#,
-        ),
-        (
-            leaf,
-            ["26", "2"],
-            r#""depth":2,"self_ns":2,"ended":"returned""#,
-        ),
-        (
-            work,
-            ["20", "30"],
-            r#""depth":1,"self_ns":28,"ended":"unwound""#,
-        ),
-        (
-            work,
-            ["60", "30"],
-            r#""depth":1,"self_ns":30,"ended":"unseen""#,
-        ),
-        (
-            main,
-            ["10", "80"],
-            r#""depth":0,"self_ns":20,"ended":"returned""#,
-        ),
-        (
-            work,
-            ["95", "null"],
-            r#""depth":0,"self_ns":null,"ended":"open""#,
-        ),
+        (leaf, ["null", "null"], (0, "null", "returned")),
+        (leaf, ["25", "null"], (2, "null", "unseen")),
+        (leaf, ["26", "2"], (2, "2", "returned")),
+        (work, ["20", "30"], (1, "28", "unwound")),
+        (work, ["60", "30"], (1, "30", "unseen")),
+        (main, ["10", "80"], (0, "20", "returned")),
+        (work, ["95", "null"], (0, "null", "open")),
     ];
-    for (line, (name, [start, took], rest)) in lines.iter().zip(expected) {
-        let tail = format!(r#""t_ns":{start},"dur_ns":{took},"kind":"call",{name},{rest}}}"#);
+    for (line, (name, [start, took], (depth, own, ended))) in lines.iter().zip(expected) {
+        let tail = format!(
+            r#""t_ns":{start},"dur_ns":{took},"kind":"call",{name},"depth":{depth},"self_ns":{own},"ended":"{ended}"}}"#
+        );
         assert!(line.ends_with(&tail), "{line}, expected {tail}");
     }
     let start = r#""ts":null,"ts_ns":null,"t_ns":null,"dur_ns":null,"#;
