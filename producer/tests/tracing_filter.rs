@@ -2,7 +2,7 @@
 #![cfg(feature = "tracing")]
 #![forbid(unsafe_code)]
 
-use crate::common;
+mod common;
 
 use std::process::Command;
 use std::time::Duration;
