@@ -195,10 +195,10 @@ fn wait_for_a_lease_to_end(fixture: &Fixture, pid: &str) {
     let holds = || {
         let status = ringmark(fixture, &format!("trace status -p {pid}"), &[]).stdout_text();
         let mut lines = status.lines();
-        lines.any(|line| line.starts_with("short ") && line.contains(" leased "))
+        lines.any(|line| line.starts_with("function ") && line.contains(" leased "))
     };
     let mut command = tool(fixture);
-    command.args(["trace", "start", "-T", "short", "-F", "leaf", "-p", pid]);
+    command.args(["trace", "start", "-T", "function", "-F", "leaf", "-p", pid]);
     let holder = Running::start(&mut command).expect("it starts");
     wait_until(SOON, "a short lease", || holds().then_some(()));
     assert_eq!(holder.kill().expect("it lives").code(), 137);

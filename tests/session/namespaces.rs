@@ -21,19 +21,6 @@ const FORKS: &str = ringmark_tests::program!("forks");
 const RECORDER: &str = ringmark_tests::program!("recorder");
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=4M";
 
-/// Looks, 2 ms apart, at which a process that the kernel has ended is found dead.
-const LOOKS_MAX: u32 = 25;
-
-/// Looks until it is so.
-fn expect_soon(what: &str, is_so: impl Fn() -> bool) {
-    let mut looks = 0;
-    wait_until(SOON, what, || {
-        looks += 1;
-        is_so().then_some(())
-    });
-    assert!(looks <= LOOKS_MAX, "{what}: after {looks} looks");
-}
-
 /// A traced program as the first process of a pid namespace of its own.
 struct First {
     container: Running,
@@ -86,12 +73,14 @@ fn two_first_processes_in_one_directory_are_not_mixed_up() {
         (Liveness::Alive, Liveness::Alive)
     );
     one.kill();
-    expect_soon("its death", || a.liveness() == Liveness::Dead);
+    wait_until(SOON, "its death", || {
+        (a.liveness() == Liveness::Dead).then_some(())
+    });
     assert_eq!(b.liveness(), Liveness::Alive);
     let account = Delivery::of(&read(std::slice::from_ref(&one.ring_file)));
     account.expect_ledger(&one.counters.ledger(1));
     two.kill();
-    expect_soon("its death", || b.process_ended());
+    wait_until(SOON, "its death", || b.process_ended().then_some(()));
 }
 
 #[test]
@@ -211,7 +200,9 @@ fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
     assert!(!session.process_ended());
     kill_process(parent, Signal::KILL).unwrap();
     wait_for_end(parent);
-    expect_soon("its death", || session.process_ended());
+    wait_until(SOON, "its death", || {
+        (session.process_ended()).then_some(())
+    });
     let _ = recorder.finish(SOON).expect_code(0);
 }
 
