@@ -7,6 +7,7 @@
 
 mod walk;
 
+use std::iter::successors;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -59,7 +60,7 @@ fn walk_programs(
 ) {
     let mut sum = Report::default();
     // A ring that changes takes many times as many instructions.
-    let of_c = if form == "ring" { 151 } else { 67 };
+    let of_c: u64 = if form == "ring" { 151 } else { 67 };
     // So does Rust, and where the frames are full all of them are looked through.
     let (daily, long) = match programs {
         [one] if one.as_os_str() == RUST => (41 * of_c, 11),
@@ -73,7 +74,7 @@ fn walk_programs(
         let plan = Plan::new(form, depth, handler);
         let first = if handler == "none" { u64::MAX } else { 0 };
         for program in programs {
-            for at in (first..).step_by(every) {
+            for at in successors(Some(first), |at| at.checked_add(every)) {
                 let mut walk = Walk::start(&plan, program).expect("a program to step");
                 let done = walk.go_once(at);
                 let states = walk.report.states;
