@@ -90,6 +90,9 @@ fn the_other_command_gets_the_same_words_and_its_exit_is_ours() {
 #[test]
 fn a_store_in_a_bucket_is_for_the_other_command() {
     let place = Place::new("bucket");
+    // `collect` is its command.
+    let stream = ringmark_tests::binary::built("ringmark-stream");
+    std::os::unix::fs::symlink(stream, place.0.join("ringmark-stream")).unwrap();
     fs::write(
         place.0.join("c.toml"),
         "objects = \"s3://b/c\"\nlisten = []\n",
