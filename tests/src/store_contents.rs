@@ -6,9 +6,23 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{BlockReader, Dump, Item, Output};
 use ringmark_format::block::{SEALED, kind};
+use ringmark_format::store::{STORE_MAGIC, STORE_VERSION, StoreId};
+use zerocopy::IntoBytes;
 
 use crate::fixture::{Fixture, SOON};
 use crate::recording::read;
+
+/// The content of `store.id` of a store that is there.
+#[must_use]
+pub fn store_id() -> Vec<u8> {
+    let id = StoreId {
+        magic: STORE_MAGIC,
+        version: STORE_VERSION,
+        reserved: 0,
+        id: [7; 16],
+    };
+    id.as_bytes().to_vec()
+}
 
 /// A session of somewhat more than 64 KiB that has ended; `emit` is the program of that name.
 ///

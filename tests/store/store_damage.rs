@@ -281,7 +281,8 @@ fn damage_of_any_kind_costs_what_it_hit() {
         let claimed = |slot: u32, number: u64| next.get(&slot).is_some_and(|next| number < *next);
         let names = sent.iter().filter_map(|block| {
             let (header, _) = BlockHeader::read_from_prefix(block).unwrap();
-            (header.kind == kind::PAGE).then_some((header.ring_id as u32 - 1, header.page_number))
+            (header.kind == kind::PAGE)
+                .then_some(((header.ring_id as u32).wrapping_sub(1), header.page_number))
         });
         let names: Vec<_> = names.collect();
         let wrong = names.iter().find(|(slot, number)| {

@@ -14,6 +14,7 @@ use ringmark_format::stream::{self, Resume, ResumeSlot};
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::scripted_streamer::{PAGE, ScriptedStreamer, block, page, session};
+use ringmark_tests::store_contents::store_id;
 use ringmark_tests::{Running, binary, require_tools};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -155,7 +156,7 @@ fn what_cannot_be_synced_is_not_acknowledged() {
         let scene = Scene::new(call);
         // One that is there: a new one is not begun on such a disk.
         fs::create_dir(&scene.store).unwrap();
-        fs::write(scene.store.join("store.id"), [7; 16]).unwrap();
+        fs::write(scene.store.join("store.id"), store_id()).unwrap();
         let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error=EIO"));
         let by = [
             "strace",

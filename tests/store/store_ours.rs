@@ -10,7 +10,7 @@ use ringmark_reader::Codec;
 use ringmark_tests::collecting::{segments, stream};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::record;
-use ringmark_tests::store_contents::ended_session;
+use ringmark_tests::store_contents::{ended_session, store_id};
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
@@ -294,7 +294,7 @@ fn a_store_that_was_open_to_others_is_closed() {
     builder.mode(0o755).create(&scene.store).unwrap();
     fs::set_permissions(&scene.store, Permissions::from_mode(0o755)).unwrap();
     let id = scene.store.join("store.id");
-    fs::write(&id, [7; 16]).unwrap();
+    fs::write(&id, store_id()).unwrap();
     fs::set_permissions(&id, Permissions::from_mode(0o644)).unwrap();
     let (collector, _) = scene.listening("");
     end(collector);
@@ -304,7 +304,7 @@ fn a_store_that_was_open_to_others_is_closed() {
         "{said}"
     );
     assert_eq!(modes(&scene.store), (vec![0o700], vec![], 0o600));
-    assert_eq!(fs::read(&id).unwrap(), [7; 16]);
+    assert_eq!(fs::read(&id).unwrap(), store_id());
     // It is said once, since it is so once.
     let (collector, _) = scene.listening("");
     end(collector);
