@@ -232,6 +232,7 @@ fn a_slow_recorder_gets_every_call() {
     let stat = PathBuf::from(format!("/proc/{}", recorded.session.pid()));
     for _ in 0..20 {
         recorded.recorder.signal(Signal::STOP).expect("it runs");
+        let (before, _) = recorded.waits();
         let mut has_ended = false;
         wait_until(SOON, "a thread that waits for room", || {
             has_ended = !Path::new(&stat).exists();
@@ -244,6 +245,10 @@ fn a_slow_recorder_gets_every_call() {
         if has_ended {
             break;
         }
+        wait_until(SOON, "the end of its wait", || {
+            let has_ended = !Path::new(&stat).exists();
+            (has_ended || recorded.waits().0 > before).then_some(())
+        });
     }
     let (times, _) = recorded.waits();
     assert!(times > 0, "it never had to wait");

@@ -130,7 +130,7 @@ fn live_readers_beside_an_overwriting_writer_get_nothing_torn() {
 fn a_reader_of_a_running_writer_sees_whole_pages_only() {
     let fixture = Fixture::new("live");
     let ringmark = "mode=overwrite,ring=64K,page=4K,session=8M";
-    let program = fixture.start(EMIT, ringmark, "2 100000000");
+    let program = fixture.start(EMIT, ringmark, "2 100000000000");
     let ring_file = fixture.ring_file();
     let (mut last, begun) = (0, Instant::now());
     let mut reads = 0;
