@@ -128,7 +128,7 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
         );
     }
     assert!(
-        fs::read_dir(&place.0).unwrap().count() == 2,
+        fs::read_dir(&place.0).unwrap().count() == 3,
         "nothing was written"
     );
     for (words, text) in [
