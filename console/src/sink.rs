@@ -86,6 +86,8 @@ impl Wrapped {
 }
 
 impl Write for Sink {
+    // Each event of `cat` comes through here, out of another crate.
+    #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(wrapped) = &mut self.wrapped else {
             return self.out.write(bytes);
@@ -108,6 +110,7 @@ impl Write for Sink {
 }
 
 impl Write for Out {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Direct(out) => out.write(bytes),
