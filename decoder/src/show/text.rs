@@ -104,7 +104,6 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Appends the line of `item`, with its line feed, to `out`.
-    #[inline]
     pub fn write(&mut self, item: &Output<'a>, out: &mut Vec<u8>) {
         match item {
             Output::Event(event) => self.event(event, out),
@@ -113,7 +112,6 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Appends the line of `event`, with its line feed.
-    #[inline]
     pub fn event(&mut self, event: &Event<'a>, out: &mut Vec<u8>) {
         if !self.page.is_some_and(|page| std::ptr::eq(page, event.page)) {
             self.begin_page(event.session, event.page);
