@@ -2,6 +2,7 @@
 
 mod calls_elsewhere;
 mod calls_lost;
+mod coarse_clock;
 mod common;
 mod cut;
 mod damage;

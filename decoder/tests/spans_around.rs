@@ -85,7 +85,8 @@ fn spans_and_times(events: Events<'_>) -> Vec<Placed> {
     events.collect()
 }
 
-/// Id of the span around each record: of the innermost one that ends later and began before.
+/// The span around each record: the innermost one that ends later and began before. One that began at the
+/// tick of the record may have begun after it, so none is known.
 fn expected(steps: &[Step]) -> Vec<Option<usize>> {
     let ends: Vec<u64> = steps
         .iter()
@@ -101,7 +102,9 @@ fn expected(steps: &[Step]) -> Vec<Option<usize>> {
         } else {
             start(at)
         };
-        (at + 1..steps.len()).find(|later| steps[*later].1 > 0 && start(*later) <= begun)
+        (at + 1..steps.len())
+            .find(|later| steps[*later].1 > 0 && start(*later) <= begun)
+            .filter(|later| start(*later) < ends[at])
     };
     (0..steps.len()).map(around).collect()
 }

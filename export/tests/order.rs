@@ -106,3 +106,53 @@ fn short_spans_are_left_out() {
     assert_eq!(counted, found.len() as u64);
     assert!(found.iter().all(|slice| slice.1 >= 40));
 }
+
+/// The slices around each one as a viewer nests them, by their numbers.
+fn shown_around(edges: &[Edge]) -> Vec<(u64, Vec<u64>)> {
+    let mut open: HashMap<u64, Vec<usize>> = HashMap::new();
+    let (mut begun, mut numbers) = (Vec::new(), HashMap::new());
+    for edge in edges {
+        let stack = open.entry(edge.track).or_default();
+        if edge.is_begin {
+            begun.push(stack.clone());
+            stack.push(begun.len() - 1);
+        } else {
+            let ended = stack.pop().expect("a beginning");
+            numbers.insert(ended, edge.number.unwrap_or(0));
+        }
+    }
+    let around = begun.into_iter().enumerate().map(|(place, around)| {
+        let around = around.iter().map(|outer| numbers[outer]);
+        (numbers[&place], around.collect())
+    });
+    around.collect()
+}
+
+#[test]
+fn slices_lie_in_no_slice_that_may_have_begun_after_them() {
+    let mut chance = Chance(11);
+    let mut truth = Vec::new();
+    for from in 0..300 {
+        nested(&mut chance, from * 100, from * 100 + 99, 2, &mut truth);
+    }
+    // A clock that moves seldom.
+    let coarse: Vec<Times> = truth.iter().map(|(from, to)| (from / 9, to / 9)).collect();
+    let dump_bytes = trace(&[coarse]);
+    let (edges, _) = exported(&dump_bytes, Cut::default());
+    let shown = shown_around(&edges);
+    assert_eq!(shown.len(), truth.len());
+    let mut placed = 0;
+    for (number, around) in &shown {
+        let (from, to) = truth[*number as usize];
+        for outer in around {
+            let (outer_from, outer_to) = truth[*outer as usize];
+            assert!(outer_from <= from && to <= outer_to, "{number} in {outer}");
+        }
+        placed += around.len();
+    }
+    assert!(placed > 0, "some lie in others for certain");
+    let dump = read(&dump_bytes).unwrap();
+    let plan = Plan::new(&dump, Cut::default());
+    let written = write(&plan, Format::Perfetto, &mut Vec::new(), |_, _| {}).unwrap();
+    assert!(written.unplaced > 0, "of others that is not known");
+}

@@ -6,7 +6,7 @@ use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
 use crate::blocks::page::Page;
-use crate::trace_file::finished_spans::finished_id;
+use crate::trace_file::finished_spans::{UNKNOWN, finished_id};
 use crate::trace_file::schema::EventType;
 
 /// Deepest nesting of entered spans that is followed.
@@ -68,7 +68,7 @@ impl EnteredSpans {
     }
 
     /// Finds the spans of an event, and keeps track of those that are open. `around`: id of the
-    /// innermost finished span around it; 0: there is none.
+    /// innermost finished span around it; 0: there is none; [`UNKNOWN`]: it is not known.
     #[inline]
     pub(super) fn place<'a>(
         &mut self,
@@ -77,8 +77,11 @@ impl EnteredSpans {
         spans: &mut Spans<'a>,
     ) -> InSpans<'a> {
         // The innermost span around the record: one that finished later, or an entered one.
-        let finished = Some(around).filter(|id| *id != 0);
-        let around = finished.or(self.entered.last().copied());
+        let around = match around {
+            0 => self.entered.last().copied(),
+            UNKNOWN => None,
+            finished => Some(finished),
+        };
         match event.ty.function {
             Some(_) => InSpans::inside(around, None),
             None => self.place_event(event, around, spans),

@@ -6,7 +6,7 @@ use ringmark_format::{RingId, SlotIndex};
 use crate::blocks::page::Page;
 use crate::events::payload::Payload;
 use crate::trace_file::field::Field;
-use crate::trace_file::finished_spans::duration_ticks;
+use crate::trace_file::finished_spans::{UNKNOWN, duration_ticks};
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
@@ -41,7 +41,7 @@ pub struct Event<'a> {
     pub parent: Option<u64>,
     /// The type that made the span, where the event only names the span by its id.
     pub span_type: Option<&'a EventType>,
-    /// Id of the innermost finished span around it; 0: there is none.
+    /// Id of the innermost finished span around it; 0: there is none; [`UNKNOWN`]: it is not known.
     pub(crate) around: u64,
 }
 
@@ -76,6 +76,13 @@ impl<'a> Event<'a> {
             span_type: None,
             around: 0,
         }
+    }
+
+    /// Whether it is not known what is around it, because the clock did not move between its beginning, its
+    /// end and the beginning of another span.
+    #[must_use]
+    pub const fn is_unplaced(&self) -> bool {
+        self.around == UNKNOWN && self.parent.is_none()
     }
 
     /// The ring id: which claim of the slot wrote it.
@@ -185,9 +192,14 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The same in ns.
+    /// The same in ns; `None`, too, if its session has no times.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
+        self.took_ns().filter(|_| self.session.has_times())
+    }
+
+    /// The same, for what is put in order by time: what it is in a session without times is not to be shown.
+    pub(crate) fn took_ns(&self) -> Option<u64> {
         let ticks = self.duration_ticks()?;
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
         Some(self.t_ns.saturating_sub(start))
@@ -213,6 +225,7 @@ impl<'a> Event<'a> {
             false => self.t_ns.min(near.t_ns(self.session, tick)),
         };
         let dur_ns = ticks.map(|_| self.t_ns - t_ns);
+        let dur_ns = dur_ns.filter(|_| self.session.has_times());
         Start { tick, t_ns, dur_ns }
     }
 
@@ -220,7 +233,7 @@ impl<'a> Event<'a> {
     /// of the event itself for any other.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
-        self.t_ns.saturating_sub(self.duration_ns().unwrap_or(0))
+        self.t_ns.saturating_sub(self.took_ns().unwrap_or(0))
     }
 
     /// Its fields with their values, in order. Fields that carry structure are left out: duration,
@@ -239,7 +252,8 @@ pub struct Start {
     pub tick: u64,
     /// Time since the session's start, in ns.
     pub t_ns: u64,
-    /// How long the finished span or whole call took, in ns; `None`: it is any other event.
+    /// How long the finished span or whole call took, in ns; `None`: it is any other event, or its session
+    /// has no times.
     pub dur_ns: Option<u64>,
 }
 

@@ -68,7 +68,7 @@ impl<'a> Span<'a> {
         if event.ty.function.is_some() {
             return None;
         }
-        let total_ns = event.duration_ns()?;
+        let total_ns = event.took_ns()?;
         Some(Self {
             end: event.clone(),
             ty: event.ty,
@@ -84,6 +84,12 @@ impl<'a> Span<'a> {
             words: [const { None }; 2],
             parts: vec![(event.ty, event.payload.clone())],
         })
+    }
+
+    /// From its beginning to its end, in ns; `None`: its session has no times.
+    #[must_use]
+    pub fn took_ns(&self) -> Option<u64> {
+        self.end.session.has_times().then_some(self.total_ns)
     }
 
     /// When it began, in ns since 1970; UTC.

@@ -15,6 +15,7 @@ use crate::events::open_span::OpenSpan;
 use crate::events::payload::Payload;
 use crate::events::span::Span;
 use crate::trace_file::dump::Dump;
+use crate::trace_file::finished_spans::UNKNOWN;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 
@@ -134,7 +135,7 @@ impl SpanPairs {
         let process = event.session.process;
         let id = event.span.unwrap_or(0);
         let nested = self.nested.remove(&(process, id)).unwrap_or(0);
-        if event.around != 0 {
+        if event.around != 0 && event.around != UNKNOWN {
             let sum = self.nested.entry((process, event.around)).or_default();
             *sum = sum.saturating_add(span.total_ns);
         }

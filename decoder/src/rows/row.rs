@@ -72,7 +72,7 @@ impl<'r, 'd> Row<'r, 'd> {
             name: span.name,
             target: span.target,
             start_ns: wall(&span.end, span.start_wall_ns()).filter(|_| !is_cut),
-            dur_ns: Some(span.total_ns).filter(|_| !is_cut),
+            dur_ns: span.took_ns().filter(|_| !is_cut),
             is_truncated: is_cut,
             depth: None,
             lost_before: 0,
@@ -110,7 +110,7 @@ impl<'r, 'd> Row<'r, 'd> {
             name: &call.function.name,
             target: call.target(),
             start_ns: start.and_then(|ns| wall(end, ns)),
-            dur_ns: call.duration_ns().filter(|_| !is_lost),
+            dur_ns: call.took_ns().filter(|_| !is_lost),
             is_truncated: started.is_none(),
             depth: Some(call.depth),
             lost_before: 0,
@@ -221,7 +221,7 @@ impl<'r, 'd> Row<'r, 'd> {
 
 /// The time of a row, if its session's start is known.
 fn wall(record: &Event<'_>, ns: u64) -> Option<u64> {
-    record.session.header.map(|_| ns)
+    record.session.has_times().then_some(ns)
 }
 
 fn raw(payload: &[u8], mut to: impl FnMut(&[u8], Option<&Field>, Value<'_>)) {

@@ -166,7 +166,7 @@ impl<'a> JsonWriter<'a> {
         let wall = wall_ns(end.session, end.wall_ns());
         times(&mut self.stamper, wall, end.t_ns, out);
         out.extend_from_slice(b",\"dur_ns\":");
-        unsigned(span.total_ns, out);
+        number(span.took_ns(), out);
         let names = (span.name, span.target);
         push_names_of("span", span.ty, names, span.ty.level, out);
         out.extend_from_slice(b",\"span\":");

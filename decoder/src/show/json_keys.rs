@@ -104,5 +104,5 @@ pub(crate) fn no_times(out: &mut Vec<u8>) {
 
 /// The wall time of a moment of a session, in ns since 1970, if it can be known.
 pub(crate) fn wall_ns(session: &Session, wall_ns: u64) -> Option<u64> {
-    session.header.map(|_| wall_ns)
+    session.has_times().then_some(wall_ns)
 }

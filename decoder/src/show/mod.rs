@@ -13,3 +13,4 @@ mod open_spans;
 mod open_spans_json;
 mod shared;
 pub(crate) mod text;
+pub(crate) mod unplaced;

@@ -109,6 +109,12 @@ impl<'a> Call<'a> {
         Some(self.left_ns.saturating_sub(self.entered_ns?))
     }
 
+    /// Its duration in ns; `None`, too, if its session has no times.
+    #[must_use]
+    pub fn took_ns(&self) -> Option<u64> {
+        self.duration_ns().filter(|_| self.session.has_times())
+    }
+
     /// Its duration without the calls and waits inside it, in ns; `None`: its entry is not known, or
     /// it began before the recorded window, and what was in it then is not known.
     #[must_use]

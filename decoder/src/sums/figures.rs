@@ -93,21 +93,29 @@ impl<'d> Picks<'d> for Sums<'d> {
 
     fn span(&mut self, span: Span<'d>) {
         self.spans.add(&span);
-        self.slowest.offer(span.total_ns, || span);
+        self.offer(span);
     }
 
     fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
         self.functions.add(call.session, call);
-        if self.slowest.wants(call.duration_ns().unwrap_or(0))
+        if self.slowest.wants(call.took_ns().unwrap_or(0))
             && let Some(span) = call.as_span(end)
         {
-            self.slowest.offer(span.total_ns, || span);
+            self.offer(span);
         }
     }
 
     fn entry(&mut self, entry: &Event<'d>, function: &'d Function, begun: Begun) {
         self.functions
             .add_endless(entry.session, function, begun.why);
+    }
+}
+
+impl<'d> Sums<'d> {
+    fn offer(&mut self, span: Span<'d>) {
+        if let Some(took_ns) = span.took_ns() {
+            self.slowest.offer(took_ns, || span);
+        }
     }
 }
 

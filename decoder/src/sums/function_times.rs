@@ -51,6 +51,9 @@ impl FunctionTimes {
             self.no_start += 1;
             return;
         };
+        if !call.session.has_times() {
+            return;
+        }
         self.durations.add(ns);
         match call.self_ns() {
             Some(ns) => self.self_ns = self.self_ns.saturating_add(ns),

@@ -81,7 +81,8 @@ impl Dump {
             }
             let complete = complete::until_ns(session);
             complete_ns = complete_ns.into_iter().chain(complete).min();
-            losses_ns = joined(losses_ns, losses_of(session));
+            let losses = losses_of(session).filter(|_| session.has_times());
+            losses_ns = joined(losses_ns, losses);
             processes.push(session.process);
         }
         processes.sort_unstable();

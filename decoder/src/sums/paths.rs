@@ -70,6 +70,9 @@ pub struct Paths {
     pub paths: Vec<Path>,
     /// Calls and spans with more than 255 around them. They have no path.
     pub deeper: u64,
+    /// Calls and spans in `paths` of which it is not known what is around them: the clock did not move
+    /// between the beginnings of both and their end. Their path begins with themselves.
+    pub unplaced: u64,
     name_places: HashMap<PathName, usize>,
     places: HashMap<(Option<usize>, usize), usize>,
 }
@@ -108,7 +111,14 @@ impl PathSums {
     }
 
     /// One with its duration, and its own time if that is known.
-    pub(super) fn timed(total_ns: u64, self_ns: Option<u64>) -> Self {
+    /// `None`: its session has no times.
+    pub(super) fn timed(total_ns: Option<u64>, self_ns: Option<u64>) -> Self {
+        let Some(total_ns) = total_ns else {
+            return Self {
+                count: 1,
+                ..Self::default()
+            };
+        };
         Self {
             count: 1,
             timed: 1,
@@ -125,7 +135,7 @@ impl PathSums {
             return Self::endless();
         }
         match call.duration_ns() {
-            Some(ns) => Self::timed(ns, call.self_ns()),
+            Some(_) => Self::timed(call.took_ns(), call.self_ns()),
             None => Self {
                 count: 1,
                 no_start: 1,

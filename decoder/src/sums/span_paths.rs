@@ -73,7 +73,8 @@ impl<'d> SpanPaths<'d> {
         if let Some(own) = own.filter(|own| self.made.remove(own).is_some()) {
             self.ended.insert(own);
         }
-        let sums = PathSums::timed(span.total_ns, span.self_ns);
+        found.unplaced += u64::from(passes && span.end.is_unplaced());
+        let sums = PathSums::timed(span.took_ns(), span.self_ns);
         let name = passes.then(|| (found.name(span.name, span.target), sums));
         self.place(own, around, name, found);
     }

@@ -29,6 +29,8 @@ pub struct SpanTimes {
     pub unknown_self: u64,
     /// Bytes of the payloads of their records.
     pub payload_bytes: u64,
+    /// Spans in sessions without times. They are not in `durations`.
+    pub untimed: u64,
     /// Spans whose beginning is not in the trace. They are not in `durations`.
     pub no_start: u64,
     /// Spans whose end is not in the trace. They are not in `durations`.
@@ -39,7 +41,7 @@ impl SpanTimes {
     /// All of them, those with a beginning and no end, or the other way round, too.
     #[must_use]
     pub const fn spans(&self) -> u64 {
-        self.durations.count() + self.no_start + self.no_end
+        self.durations.count() + self.untimed + self.no_start + self.no_end
     }
 
     /// How long those took that have beginning and end; `None`: there are none.
@@ -70,9 +72,13 @@ impl SpanProfile {
     /// Adds a span that has ended.
     pub fn add(&mut self, span: &Span<'_>) {
         let times = self.of(span.target, span.name);
-        times.durations.add(span.total_ns);
         let bytes = span.payload_bytes() as u64;
         times.payload_bytes = times.payload_bytes.saturating_add(bytes);
+        let Some(total_ns) = span.took_ns() else {
+            times.untimed += 1;
+            return;
+        };
+        times.durations.add(total_ns);
         match span.self_ns {
             Some(ns) => times.self_ns = times.self_ns.saturating_add(ns),
             None => times.unknown_self += 1,

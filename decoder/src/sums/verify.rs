@@ -223,7 +223,7 @@ impl Verification {
             self.uncommitted += counted.uncommitted;
             self.reserved += counted.reserved;
             self.left_out += counted.left_out;
-            if let Some((low, high)) = counted.ticks {
+            if let Some((low, high)) = counted.ticks.filter(|_| session.has_times()) {
                 for tick in [low, high] {
                     let error = session.clock.error_ns(session.clock.t_ns(tick));
                     self.clock_error_ns = self.clock_error_ns.max(error);

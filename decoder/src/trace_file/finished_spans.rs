@@ -3,6 +3,11 @@
 //! A ring that is walked from its end has a stack of the spans that are open there. At the end of each
 //! page this stack is kept ([`ReachingSpans`]), so that the records of the page can be placed when it is
 //! loaded, without the pages after it.
+//!
+//! A record at the tick at which a span began may lie in that span or before it: records are in the
+//! order of their ends, and no record says which came first. What is around such a record is not known
+//! ([`UNKNOWN`]). With clock `tsc` no two events of a thread share a tick; with `coarse` many do, and
+//! with `none` all.
 
 use ringmark_format::schema::Shape;
 
@@ -16,6 +21,17 @@ use crate::trace_file::schema::{EventType, Schema};
 const MADE: u64 = 1 << 52;
 /// Bits of the number of a record in its slot. Three more say which session of its process it is of.
 const SEQ_BITS: u32 = 37;
+
+/// Stands for the id of a span around a record that is not known.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+
+/// Whether a record at `tick` lies for certain in what began at `start` in its thread and ends after it.
+/// One at the same tick may have come before.
+#[must_use]
+#[inline]
+pub const fn lies_in(start: u64, tick: u64) -> bool {
+    start < tick
+}
 
 /// The id of a finished span: the value of its field with semantic SPAN_ID, or an id that is made
 /// of the record's session, slot and number.
@@ -79,10 +95,14 @@ impl<'s> OpenSpans<'s> {
         self.reaching.get((self.top as usize).checked_sub(1)?)
     }
 
-    /// Id of the innermost; 0: there is none.
-    fn innermost(&self) -> u64 {
-        let inner = self.inner.last().map(|span| span.1);
-        inner.or(self.top().map(|span| span.id)).unwrap_or(0)
+    /// Id of the innermost at this tick; 0: there is none; [`UNKNOWN`]: it is not known.
+    fn innermost(&self, tick: u64) -> u64 {
+        let inner = self.inner.last().copied();
+        match inner.or(self.top().map(|span| (span.start, span.id))) {
+            None => 0,
+            Some((start, id)) if lies_in(start, tick) => id,
+            Some(_) => UNKNOWN,
+        }
     }
 
     /// Drops the innermost spans that began after `start`: they overlap without nesting.
@@ -95,7 +115,8 @@ impl<'s> OpenSpans<'s> {
         }
     }
 
-    /// The innermost open span around a record with this tick; 0: there is none. `span`: start and id
+    /// The innermost open span around a record with this tick; 0: there is none; [`UNKNOWN`]: it is not
+    /// known. `span`: start and id
     /// of the finished span that it is. That is put on the stack afterwards, so that it is not its own
     /// parent.
     pub(super) fn around(&mut self, tick: u64, span: Option<(u64, u64)>) -> u64 {
@@ -104,7 +125,7 @@ impl<'s> OpenSpans<'s> {
         if let Some((start, _)) = span {
             self.drop_later(start);
         }
-        let parent = self.innermost();
+        let parent = self.innermost(tick);
         self.inner.extend(span);
         parent
     }
@@ -174,12 +195,20 @@ impl ReachingSpans {
         })
     }
 
+    /// The id of the innermost finished span around all records of a page, or 0; `None`: they differ.
+    fn around_all(&self, page: &Page, top: u32) -> Option<u64> {
+        let is_one = self.none_ends_in(page) && self.passing(page, top) == top;
+        let (low, _) = page.summary.ticks.filter(|_| is_one)?;
+        let id = OpenSpans::new(&self.spans, top).innermost(low);
+        (id != UNKNOWN).then_some(id)
+    }
+
     /// For each record of a page, by its index, the id of the innermost finished span around it; 0, or
     /// no entry: there is none. `bytes`: those of the page, as they were loaded. `top`: the innermost span
     /// that reaches beyond it.
     pub(super) fn around(&self, page: &Page, bytes: &[u8], schema: &Schema, top: u32) -> Vec<u64> {
-        if self.none_ends_in(page) && self.passing(page, top) == top {
-            return match OpenSpans::new(&self.spans, top).innermost() {
+        if let Some(id) = self.around_all(page, top) {
+            return match id {
                 0 => Vec::new(),
                 id => vec![id; page.summary.reservations() as usize],
             };

@@ -6,7 +6,7 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
 use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCounters};
 use ringmark_format::ending::Ending;
-use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
+use ringmark_format::session::{Clock, Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::store::IndexSlot;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
@@ -95,6 +95,14 @@ impl Session {
     #[must_use]
     pub fn service(&self) -> &[u8] {
         self.attribute(tag::SERVICE_NAME).unwrap_or_default()
+    }
+
+    /// Whether times of its events are known: dates, and durations in ns. They are not without its header,
+    /// which says what a tick is, and with clock `none`, whose ticks are all 0.
+    #[must_use]
+    pub fn has_times(&self) -> bool {
+        self.header
+            .is_some_and(|header| header.clock != Clock::None as u32)
     }
 
     /// Process id in the process's own pid namespace; 0 if not known.

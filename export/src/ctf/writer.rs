@@ -98,6 +98,7 @@ pub(crate) fn write(
         bytes,
         shown,
         left_out,
+        unplaced: 0,
     })
 }
 

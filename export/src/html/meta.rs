@@ -16,6 +16,8 @@ pub(super) type Key = (usize, Option<u32>, Kind, Vec<u8>);
 /// What the JSON is made of.
 pub(super) struct Meta<'m, 'a> {
     pub(super) about: &'m About,
+    /// A line about slices of which it is not known what is around them.
+    pub(super) unplaced: Option<String>,
     pub(super) processes: &'m BTreeMap<usize, Process>,
     pub(super) threads: &'m BTreeMap<u32, Thread<'a>>,
     pub(super) tracks: &'m BTreeMap<Key, Track>,
@@ -36,10 +38,11 @@ impl Meta<'_, '_> {
         out.extend_from_slice(
             format!(",\"first\":\"{}\",\"length\":{length}", self.first_ns).as_bytes(),
         );
+        let covers = self.about.covers.iter().chain(&self.unplaced).cloned();
         for (key, lines) in [
             ("ends", &self.about.ends),
             ("whose", &self.about.whose),
-            ("covers", &self.about.covers),
+            ("covers", &covers.collect()),
             ("last_words", &self.about.last_words),
         ] {
             out.extend_from_slice(format!(",\"{key}\":").as_bytes());

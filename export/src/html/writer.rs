@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use ringmark_decoder::{
     Ended, Event, FunctionWords, Lost, OpenSpan, SmallKeys, Span, Why, escape, event_words,
-    span_args,
+    span_args, unplaced_notice,
 };
 use ringmark_format::schema::semantic;
 
@@ -33,6 +33,7 @@ pub(crate) struct Html<'w, 'p, 'a, W> {
     seen: SmallKeys<u32, u64>,
     last_ns: u64,
     text: Vec<u8>,
+    unplaced: u64,
 }
 
 impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
@@ -50,6 +51,7 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
             seen: SmallKeys::default(),
             last_ns: plan.first_ns(),
             text: Vec::new(),
+            unplaced: 0,
         }
     }
 
@@ -330,6 +332,10 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         Ok(())
     }
 
+    fn unplaced(&mut self, slices: u64) {
+        self.unplaced = slices;
+    }
+
     fn bytes(&self) -> u64 {
         self.written
     }
@@ -343,6 +349,7 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         let mut sections = Vec::new();
         let meta = Meta {
             about: self.about,
+            unplaced: unplaced_notice(self.unplaced, &self.unplaced.to_string()),
             processes: &self.processes,
             threads: &self.plan.threads,
             tracks: &self.tracks,

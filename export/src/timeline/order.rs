@@ -1,10 +1,11 @@
 //! Beginnings at their places among the records of a thread.
 //!
 //! Records are written in the order of their ends. Going back from the last one, a span begins
-//! before the first record that is not earlier than its start, and of spans that began at one tick
-//! the one that ended last is the outermost.
+//! before the first record that lies in it for certain, and of spans that began at one tick the one
+//! that ended last is the outermost. A record at the tick of a beginning may lie in the span or before
+//! it: it is shown before it, and a slice among these is counted as one whose place is not known.
 
-use ringmark_decoder::{Event, EventType, Function};
+use ringmark_decoder::{Event, EventType, Function, lies_in};
 
 use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, What};
@@ -58,7 +59,10 @@ pub(crate) struct Pending {
 const fn start_of(item: &Item<'_>) -> Option<(u64, u64)> {
     match &item.what {
         What::Span(start) => Some(*start),
-        What::Leave(_, (_, Beginning::Before { tick, at_ns }), _) => Some((*tick, *at_ns)),
+        // It was open before the first record that is known.
+        What::Leave(_, (_, Beginning::Before { tick, at_ns }), _) => {
+            Some((tick.saturating_sub(1), *at_ns))
+        }
         _ => None,
     }
 }
@@ -84,14 +88,16 @@ pub(crate) fn begin_of<'a>(item: &Item<'a>, event: &Event<'a>) -> Option<Begin<'
 }
 
 /// Puts the items of one thread, at `places` of `items`, and beginnings in order. `begins` are those
-/// of slices that end later; `is_here` says whether a time is in this stretch.
+/// of slices that end later; `is_here` says whether a time is in this stretch. Returns of how many slices
+/// it is not known what is around them.
 pub(crate) fn order(
     items: &[Item<'_>],
     places: &[u32],
     begins: &[Begin<'_>],
     is_here: impl Fn(u64) -> bool,
     (pending, steps): (&mut Vec<Pending>, &mut Vec<Step>),
-) {
+) -> u64 {
+    let mut unplaced = 0;
     steps.clear();
     pending.clear();
     pending.extend((0..).zip(begins).map(|(place, begin)| Pending {
@@ -104,12 +110,12 @@ pub(crate) fn order(
         let item = &items[*place as usize];
         let own = start_of(item);
         let start = own.map(|start| start.0);
-        while let Some(begin) = pending.pop_if(|begin| {
-            let ended = begin.tick == item.tick && start.is_some_and(|start| start < begin.tick);
-            begin.tick > item.tick || ended
-        }) {
+        let mut is_unplaced = false;
+        while let Some(begin) = pending.pop_if(|begin| !lies_in(begin.tick, item.tick)) {
+            is_unplaced |= start == Some(begin.tick);
             steps.push(begin.step);
         }
+        unplaced += u64::from(is_unplaced);
         steps.push(Step::Item(*place));
         if let Some((tick, _)) = own.filter(|start| is_here(start.1)) {
             let new = Pending {
@@ -126,4 +132,5 @@ pub(crate) fn order(
     }
     steps.extend(pending.drain(..).rev().map(|begin| begin.step));
     steps.reverse();
+    unplaced
 }

@@ -29,6 +29,9 @@ pub struct Written {
     pub shown: Counts,
     /// What is not in it, as words for a person, and how many of each; none of them 0.
     pub left_out: Vec<(&'static str, u64)>,
+    /// Spans and calls that are shown beside what they may lie in: the clock did not move between the
+    /// beginnings of both and their end.
+    pub unplaced: u64,
 }
 
 /// Gives everything of the plan to the viewer. `progress` is told how many of the plan's items were
@@ -74,6 +77,7 @@ pub(crate) fn play<'a>(
             lives.unknown,
         ),
     ];
+    player.viewer.unplaced(player.unplaced);
     player.viewer.finish()?;
     left_out.extend(player.viewer.left_out());
     left_out.retain(|(_, count)| *count > 0);
@@ -81,6 +85,7 @@ pub(crate) fn play<'a>(
         bytes: player.viewer.bytes(),
         shown: player.shown,
         left_out,
+        unplaced: player.unplaced,
     })
 }
 
@@ -95,6 +100,7 @@ struct Player<'p, 'a, V> {
     steps: Vec<Step>,
     stretch: usize,
     shown: Counts,
+    unplaced: u64,
 }
 
 impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
@@ -109,6 +115,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             steps: Vec::new(),
             stretch: 0,
             shown: Counts::default(),
+            unplaced: 0,
         }
     }
 
@@ -132,7 +139,7 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             begins = later;
             let is_here = |at_ns| at_ns >= from_ns;
             let own = by_thread.of(*thread);
-            order(items, own, early, is_here, (&mut pending, &mut steps));
+            self.unplaced += order(items, own, early, is_here, (&mut pending, &mut steps));
             self.own = std::mem::take(self.lanes.entry(*thread).or_default());
             for step in &steps {
                 let place = match step {

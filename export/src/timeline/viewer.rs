@@ -100,6 +100,9 @@ pub(crate) trait Viewer<'a> {
     /// Events are not there.
     fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()>;
 
+    /// Of so many slices it is not known what is around them: see [`crate::Written::unplaced`].
+    fn unplaced(&mut self, _: u64) {}
+
     /// What the format cannot carry, and how many of each were left out.
     fn left_out(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

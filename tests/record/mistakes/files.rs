@@ -150,7 +150,7 @@ fn a_dump_without_its_beginning_has_no_dates() {
             words: "cat flipped.rmk",
             code: 1,
             said: &[
-                "its header is damaged or missing, so the dates of its events are not known",
+                "its header is damaged or missing, so dates and durations of its events are not known",
                 "????-??-??T??:??:??",
                 "quiet.text",
             ],

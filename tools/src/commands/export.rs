@@ -8,7 +8,7 @@ use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
 use ringmark_console::{Exit, Failure, Sink, extension, note};
-use ringmark_decoder::Dump;
+use ringmark_decoder::{Dump, unplaced_notice};
 use ringmark_export::{Counts, Format, Plan, Written};
 
 use super::export_rows;
@@ -300,4 +300,6 @@ pub(super) fn tell(written: &Written) {
     for (what, number) in &written.left_out {
         note(&format!("not in the output: {what}: {}", count(*number)));
     }
+    let unplaced = unplaced_notice(written.unplaced, &count(written.unplaced));
+    unplaced.iter().for_each(|line| note(line));
 }

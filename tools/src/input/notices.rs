@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use ringmark_decoder::{Dump, Session, SessionChoice, Verification};
 use ringmark_reader::lives_here;
 
-use crate::output::event_lines::has_dates;
 use ringmark_console::units::{counted, duration};
 use ringmark_console::{note, printable};
 
@@ -98,16 +97,19 @@ fn tell_damage(dump: &Dump) {
     note(&format!("{} {were} read", counted(whole, "complete page")));
 }
 
-/// Prints which sessions have no header: their events have no dates.
+/// Prints which sessions have no times.
 fn tell_unknown(dump: &Dump) {
     for session in dump
         .sessions
         .iter()
-        .filter(|s| !has_dates(s) && !s.slots.is_empty())
+        .filter(|s| !s.has_times() && !s.slots.is_empty())
     {
+        let why = match session.header {
+            None => "its header is damaged or missing",
+            Some(_) => "its clock is 'none'",
+        };
         note(&format!(
-            "session {}: its header is damaged or missing, so the dates of its events are not known \
-             and their times may be in another unit",
+            "session {}: {why}, so dates and durations of its events are not known",
             session.uuid
         ));
     }

@@ -295,7 +295,7 @@ impl<'a> Printer<'a> {
     /// Replaces the wall clock's time, which every line of text begins with.
     #[inline]
     fn restamp(&mut self, moment: (u64, &Session), from: usize, out: &mut Vec<u8>) {
-        if self.form.time == Time::Wall && !self.form.tree && has_dates(moment.1) {
+        if self.form.time == Time::Wall && !self.form.tree && moment.1.has_times() {
             return;
         }
         if let Some(text) = self.other_time(moment) {
@@ -308,7 +308,7 @@ impl<'a> Printer<'a> {
     /// The time that a line has in place of the wall clock's; `None`: it has that one.
     fn other_time(&mut self, (wall_ns, session): (u64, &Session)) -> Option<String> {
         let before = match self.form.time {
-            Time::Wall if has_dates(session) => return None,
+            Time::Wall if session.has_times() => return None,
             Time::Wall if self.screen.is_some() => return Some(UNKNOWN_OF_DAY.to_owned()),
             Time::Wall => return Some(UNKNOWN_TIME.to_owned()),
             Time::Relative => self.origin_ns,
@@ -340,11 +340,6 @@ fn moment<'d>(item: &Output<'d>, at_start: bool) -> (u64, &'d Session) {
         Output::Event(event) => (event.wall_ns(), event.session),
         Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
     }
-}
-
-/// Whether times of a session can be dates: without its header its start is not known.
-pub(crate) fn has_dates(session: &Session) -> bool {
-    session.header.is_some()
 }
 
 /// ns since 1970 at which the first session began; 0 if no session says.

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use ringmark_decoder::{PathSums, Paths};
+use ringmark_decoder::{PathSums, Paths, unplaced_notice};
 
 use crate::options::rows::SortBy;
 use ringmark_console::units::{count, counted, duration};
@@ -152,5 +152,6 @@ fn table(rows: &[Row], of: &'static str, paths: &Paths, columns: Option<usize>) 
             "{deeper} with more than 255 around them are left out"
         )]);
     }
+    table.foot(unplaced_notice(paths.unplaced, &count(paths.unplaced)));
     table
 }

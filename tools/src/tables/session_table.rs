@@ -31,6 +31,7 @@ pub(crate) fn table(dump: &Dump) -> Table {
         let pages = session.slots.iter().flat_map(|slot| &slot.pages);
         let wall = |tick| session.clock.wall_ns(session.clock.t_ns(tick));
         let ticks = pages.clone().filter_map(|page| page.summary.ticks);
+        let ticks = ticks.filter(|_| session.has_times());
         table.row(vec![
             host_name(session.host()),
             host_name(session.service()),
