@@ -38,7 +38,7 @@ extern "C" {
 #define RINGMARK_ASSERT_ _Static_assert
 #endif
 
-#define RINGMARK_INLINE_ static inline __attribute__((always_inline, unused))
+#define RINGMARK_INLINE_ static inline __attribute__((__always_inline__, __unused__))
 #define RINGMARK_LIKELY_(x) __builtin_expect(!!(x), 1)
 
 /* ---- What the library does ------------------------------------------------------------------ */
@@ -132,24 +132,24 @@ struct ringmark_thread_block {
     struct ringmark_writer *writer;
     uint64_t others[3];
 };
-extern __thread struct ringmark_thread_block ringmark_thread_block __attribute__((tls_model("initial-exec")));
+extern __thread struct ringmark_thread_block ringmark_thread_block __attribute__((__tls_model__("initial-exec")));
 
 /* ---- Off the straight line ------------------------------------------------------------------ */
 
 void ringmark_reserve_slow(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words, uint64_t tick,
-                           uint32_t is_at) __attribute__((cold, nothrow));
-struct ringmark_writer *ringmark_attach_slow(void) __attribute__((cold, nothrow));
-uint64_t *ringmark_claim_slow(void) __attribute__((cold, nothrow));
-void ringmark_pop_slow(const struct ringmark_span *span, uint32_t is_lexical) __attribute__((cold, nothrow));
-uint64_t ringmark_ticks_slow(void) __attribute__((cold, nothrow));
+                           uint32_t is_at) __attribute__((__cold__, __nothrow__));
+struct ringmark_writer *ringmark_attach_slow(void) __attribute__((__cold__, __nothrow__));
+uint64_t *ringmark_claim_slow(void) __attribute__((__cold__, __nothrow__));
+void ringmark_pop_slow(const struct ringmark_span *span, uint32_t is_lexical) __attribute__((__cold__, __nothrow__));
+uint64_t ringmark_ticks_slow(void) __attribute__((__cold__, __nothrow__));
 int ringmark_register_types(uint64_t layout, const void *block, struct ringmark_type *const *start,
                             struct ringmark_type *const *stop);
 
 /* The same as functions, for callers that cannot have the inline ones. */
 void ringmark_reserve_call(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words)
-    __attribute__((nothrow));
-void ringmark_commit_call(const struct ringmark_reservation *of) __attribute__((nothrow));
-void ringmark_cancel_call(const struct ringmark_reservation *of) __attribute__((nothrow));
+    __attribute__((__nothrow__));
+void ringmark_commit_call(const struct ringmark_reservation *of) __attribute__((__nothrow__));
+void ringmark_cancel_call(const struct ringmark_reservation *of) __attribute__((__nothrow__));
 
 #ifdef __cplusplus
 }

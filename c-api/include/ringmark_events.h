@@ -16,22 +16,27 @@ struct ringmark_bytes {
 /* ---- Kinds: argument, place in the payload, bytes behind the fixed part ----------------------- */
 
 #define RINGMARK_PLAIN_(kind, type)                                                                    \
-    typedef type ringmark_arg_##kind##_;                                                               \
-    typedef type ringmark_place_##kind##_;                                                             \
-    RINGMARK_INLINE_ uint64_t ringmark_length_##kind##_(type value) {                                  \
+    typedef type ringmark_##kind##_arg;                                                                \
+    typedef type ringmark_##kind##_place;                                                              \
+    typedef char ringmark_##kind##_room;                                                               \
+    RINGMARK_INLINE_ uint64_t ringmark_##kind##_length(type value) {                                   \
         (void)value;                                                                                   \
         return 0;                                                                                      \
     }                                                                                                  \
-    RINGMARK_INLINE_ void ringmark_put_##kind##_(unsigned char *payload, size_t offset, type value,    \
-                                                 uint64_t length, uint64_t *behind) {                  \
+    RINGMARK_INLINE_ type ringmark_##kind##_copy(char *room, type value) {                             \
+        (void)room;                                                                                    \
+        return value;                                                                                  \
+    }                                                                                                  \
+    RINGMARK_INLINE_ void ringmark_##kind##_put(unsigned char *payload, size_t offset, type value,     \
+                                                uint64_t length, uint64_t *behind) {                   \
         (void)length;                                                                                  \
         (void)behind;                                                                                  \
         __atomic_store((type *)(void *)(payload + offset), &value, __ATOMIC_RELAXED);                  \
     }                                                                                                  \
-    RINGMARK_INLINE_ void ringmark_keep_##kind##_(unsigned char *payload, size_t offset, type value,   \
-                                                  uint64_t length, uint64_t *behind) {                 \
+    RINGMARK_INLINE_ void ringmark_##kind##_show(unsigned char *payload, size_t offset, type value,    \
+                                                 uint64_t length, uint64_t *behind) {                  \
         if (offset + sizeof(type) <= RINGMARK_FRAME_END_) {                                            \
-            ringmark_put_##kind##_(payload, offset, value, length, behind);                            \
+            ringmark_##kind##_put(payload, offset, value, length, behind);                             \
         }                                                                                              \
     }
 /* Where a frame ends, counted as a payload is: a tick, then what it keeps. */
@@ -46,12 +51,15 @@ RINGMARK_PLAIN_(i32, int32_t)
 RINGMARK_PLAIN_(i64, int64_t)
 RINGMARK_PLAIN_(f32, float)
 RINGMARK_PLAIN_(f64, double)
-#ifdef bool /* A macro in C: what a field's kind has become when we see it. */
-RINGMARK_PLAIN_(_Bool, _Bool)
-#define RINGMARK_KIND__Bool RINGMARK_KIND_BOOL
-#else
+#ifdef __cplusplus
 RINGMARK_PLAIN_(bool, bool)
+#else
+RINGMARK_PLAIN_(bool, _Bool)
+RINGMARK_PLAIN_(_Bool, _Bool) /* What `bool` has become behind a macro of the program's. */
 #endif
+
+/* The bytes that a record holds at most. A longer value makes it too large: it is lost, and counted. */
+#define RINGMARK_LENGTH_MAX_ (8 * (uint64_t)RINGMARK_PAYLOAD_WORDS_MAX)
 
 /* The page was zeroed when it was opened: what is not written is padding. */
 RINGMARK_INLINE_ void ringmark_put_behind_(unsigned char *payload, size_t offset, const void *from, uint64_t length,
@@ -65,45 +73,92 @@ RINGMARK_INLINE_ void ringmark_put_behind_(unsigned char *payload, size_t offset
 }
 
 /* The same in a frame: what goes beyond it is left out, and the place says so. */
-RINGMARK_INLINE_ void ringmark_keep_behind_(unsigned char *payload, size_t offset, const void *from, uint64_t length,
+RINGMARK_INLINE_ void ringmark_show_behind_(unsigned char *payload, size_t offset, const void *from, uint64_t length,
                                             uint64_t *behind) {
     if (offset + 8 <= RINGMARK_FRAME_END_) {
         const uint64_t place = *behind | length << 32;
         RINGMARK_STORE_(*(uint64_t *)(void *)(payload + offset), place);
     }
-    if (length != 0 && *behind < RINGMARK_FRAME_END_) {
+    if (length != 0 && length <= RINGMARK_LENGTH_MAX_ && *behind < RINGMARK_FRAME_END_) {
         const uint64_t room = RINGMARK_FRAME_END_ - *behind;
         __builtin_memcpy(payload + *behind, from, length < room ? length : room);
     }
     *behind += (length + 7) / 8 * 8;
 }
 
-typedef const char *ringmark_arg_str_;
-typedef uint64_t ringmark_place_str_;
-RINGMARK_INLINE_ uint64_t ringmark_length_str_(const char *value) {
-    return value == NULL ? 0 : __builtin_strlen(value);
-}
-RINGMARK_INLINE_ void ringmark_put_str_(unsigned char *payload, size_t offset, const char *value, uint64_t length,
-                                        uint64_t *behind) {
-    ringmark_put_behind_(payload, offset, value, length, behind);
-}
-RINGMARK_INLINE_ void ringmark_keep_str_(unsigned char *payload, size_t offset, const char *value, uint64_t length,
-                                         uint64_t *behind) {
-    ringmark_keep_behind_(payload, offset, value, length, behind);
+/* What a scope keeps of a text, or of bytes, until its end. A longer value ends in "\xe2\x80\xa6", the
+ * character "...", with which it has RINGMARK_SCOPE_KEEPS bytes or a few less. */
+#define RINGMARK_SCOPE_KEEPS 512
+typedef struct {
+    char bytes[RINGMARK_SCOPE_KEEPS + 1];
+} ringmark_room_;
+
+/* Copies a value into its room. Returns its length there. */
+static inline __attribute__((__unused__)) uint64_t ringmark_copy_(ringmark_room_ *room, const void *from,
+                                                                  uint64_t length) {
+    static const char cut[] = "\xe2\x80\xa6";
+    uint64_t kept = length;
+    if (length > RINGMARK_SCOPE_KEEPS) {
+        const unsigned char *const bytes = (const unsigned char *)from;
+        kept = RINGMARK_SCOPE_KEEPS - (sizeof cut - 1);
+        for (int back = 0; back < 3 && (bytes[kept] & 0xc0) == 0x80; ++back) {
+            --kept; /* No character is split. */
+        }
+        __builtin_memcpy(room->bytes + kept, cut, sizeof cut - 1);
+    }
+    if (kept != 0) {
+        __builtin_memcpy(room->bytes, from, kept);
+    }
+    kept += kept < length ? sizeof cut - 1 : 0;
+    room->bytes[kept] = 0;
+    return kept;
 }
 
-typedef struct ringmark_bytes ringmark_arg_bytes_;
-typedef uint64_t ringmark_place_bytes_;
-RINGMARK_INLINE_ uint64_t ringmark_length_bytes_(struct ringmark_bytes value) {
-    return value.at == NULL ? 0 : value.bytes;
+typedef const char *ringmark_str_arg;
+typedef uint64_t ringmark_str_place;
+typedef ringmark_room_ ringmark_str_room;
+RINGMARK_INLINE_ uint64_t ringmark_str_length(const char *value) {
+    return value == NULL ? 0 : __builtin_strlen(value);
 }
-RINGMARK_INLINE_ void ringmark_put_bytes_(unsigned char *payload, size_t offset, struct ringmark_bytes value,
-                                          uint64_t length, uint64_t *behind) {
+RINGMARK_INLINE_ const char *ringmark_str_copy(ringmark_room_ *room, const char *value) {
+    if (value == NULL) {
+        return NULL;
+    }
+    (void)ringmark_copy_(room, value, __builtin_strlen(value));
+    return room->bytes;
+}
+RINGMARK_INLINE_ void ringmark_str_put(unsigned char *payload, size_t offset, const char *value, uint64_t length,
+                                       uint64_t *behind) {
+    ringmark_put_behind_(payload, offset, value, length, behind);
+}
+RINGMARK_INLINE_ void ringmark_str_show(unsigned char *payload, size_t offset, const char *value, uint64_t length,
+                                        uint64_t *behind) {
+    ringmark_show_behind_(payload, offset, value, length, behind);
+}
+
+typedef struct ringmark_bytes ringmark_bytes_arg;
+typedef uint64_t ringmark_bytes_place;
+typedef ringmark_room_ ringmark_bytes_room;
+RINGMARK_INLINE_ uint64_t ringmark_bytes_length(struct ringmark_bytes value) {
+    if (value.at == NULL) {
+        return 0;
+    }
+    return value.bytes <= RINGMARK_LENGTH_MAX_ ? value.bytes : RINGMARK_LENGTH_MAX_ + 1;
+}
+RINGMARK_INLINE_ struct ringmark_bytes ringmark_bytes_copy(ringmark_room_ *room, struct ringmark_bytes value) {
+    if (value.at != NULL && value.bytes <= RINGMARK_LENGTH_MAX_) {
+        value.bytes = ringmark_copy_(room, value.at, value.bytes);
+        value.at = room->bytes;
+    }
+    return value;
+}
+RINGMARK_INLINE_ void ringmark_bytes_put(unsigned char *payload, size_t offset, struct ringmark_bytes value,
+                                         uint64_t length, uint64_t *behind) {
     ringmark_put_behind_(payload, offset, value.at, length, behind);
 }
-RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset, struct ringmark_bytes value,
-                                           uint64_t length, uint64_t *behind) {
-    ringmark_keep_behind_(payload, offset, value.at, length, behind);
+RINGMARK_INLINE_ void ringmark_bytes_show(unsigned char *payload, size_t offset, struct ringmark_bytes value,
+                                          uint64_t length, uint64_t *behind) {
+    ringmark_show_behind_(payload, offset, value.at, length, behind);
 }
 
 #define RINGMARK_KIND_u8 RINGMARK_KIND_U8
@@ -117,109 +172,136 @@ RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset
 #define RINGMARK_KIND_f32 RINGMARK_KIND_F32
 #define RINGMARK_KIND_f64 RINGMARK_KIND_F64
 #define RINGMARK_KIND_bool RINGMARK_KIND_BOOL
+#define RINGMARK_KIND__Bool RINGMARK_KIND_BOOL
 #define RINGMARK_KIND_str RINGMARK_KIND_STR
 #define RINGMARK_KIND_bytes RINGMARK_KIND_BYTES
 
 /* ---- Lists: a name, then up to 16 fields ------------------------------------------------------- */
 
+/* A program may have macros that are called as its types, fields, kinds or levels are. So what it writes is
+ * pasted to a name of ours before anything is expanded: `ident` becomes ringmark_ident, and (u32, rows) becomes
+ * (ringmark_u32, RINGMARK_KIND_u32, "rows", ringmark_f_rows). What stands next to ## is not expanded: `e` is
+ * empty, and there for that. */
 #define RINGMARK_CAT_(a, b) RINGMARK_CAT_I_(a, b)
 #define RINGMARK_CAT_I_(a, b) a##b
 #define RINGMARK_FIRST_(...) RINGMARK_FIRST_I_(__VA_ARGS__, 0)
 #define RINGMARK_FIRST_I_(first, ...) first
 #define RINGMARK_CALL_(f, ...) f(__VA_ARGS__)
 #define RINGMARK_BARE_(...) __VA_ARGS__
-#define RINGMARK_NTH_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, n, ...) n
-#define RINGMARK_COUNT_(...) RINGMARK_NTH_(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-/* 1 for one argument, N for more. */
-#define RINGMARK_MANY_(...) RINGMARK_NTH_(__VA_ARGS__, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, 1, 0)
-/* f(x, field) for each field. */
-#define RINGMARK_EACH_(f, x, ...) RINGMARK_CAT_(RINGMARK_EACH_, RINGMARK_COUNT_(__VA_ARGS__))(f, x, __VA_ARGS__)
-#define RINGMARK_EACH_1(f, x, name)
-#define RINGMARK_EACH_2(f, x, name, a) f(x, a)
-#define RINGMARK_EACH_3(f, x, name, a, ...) f(x, a) RINGMARK_EACH_2(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_4(f, x, name, a, ...) f(x, a) RINGMARK_EACH_3(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_5(f, x, name, a, ...) f(x, a) RINGMARK_EACH_4(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_6(f, x, name, a, ...) f(x, a) RINGMARK_EACH_5(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_7(f, x, name, a, ...) f(x, a) RINGMARK_EACH_6(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_8(f, x, name, a, ...) f(x, a) RINGMARK_EACH_7(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_9(f, x, name, a, ...) f(x, a) RINGMARK_EACH_8(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_10(f, x, name, a, ...) f(x, a) RINGMARK_EACH_9(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_11(f, x, name, a, ...) f(x, a) RINGMARK_EACH_10(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_12(f, x, name, a, ...) f(x, a) RINGMARK_EACH_11(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_13(f, x, name, a, ...) f(x, a) RINGMARK_EACH_12(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_14(f, x, name, a, ...) f(x, a) RINGMARK_EACH_13(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_15(f, x, name, a, ...) f(x, a) RINGMARK_EACH_14(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_16(f, x, name, a, ...) f(x, a) RINGMARK_EACH_15(f, x, name, __VA_ARGS__)
-#define RINGMARK_EACH_17(f, x, name, a, ...) f(x, a) RINGMARK_EACH_16(f, x, name, __VA_ARGS__)
+#define RINGMARK_NTH_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, \
+                      a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, n, ...)              \
+    n
+/* 1 for a name alone, 18 for one with more than 16 fields. */
+#define RINGMARK_COUNT_(...)                                                                           \
+    RINGMARK_NTH_(__VA_ARGS__, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 18, 17, 16, 15, 14, 13, 12, \
+                  11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* 1 for one argument, 2 for more. */
+#define RINGMARK_MANY_(...)                                                                            \
+    RINGMARK_NTH_(__VA_ARGS__, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, \
+                  2, 2, 2, 1, 0)
+/* f(e, x, field) for each field. */
+#define RINGMARK_EACH_(f, x, ...) RINGMARK_EACH_OF_(f, x, , __VA_ARGS__)
+#define RINGMARK_EACH_OF_(f, x, e, ...)                                                                \
+    RINGMARK_CAT_(RINGMARK_EACH_, RINGMARK_COUNT_(__VA_ARGS__))(f, x, e, e##__VA_ARGS__)
+#define RINGMARK_EACH_1(f, x, e, name)
+#define RINGMARK_EACH_2(f, x, e, name, a) f(e, x, e##a)
+#define RINGMARK_EACH_3(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_2(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_4(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_3(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_5(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_4(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_6(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_5(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_7(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_6(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_8(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_7(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_9(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_8(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_10(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_9(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_11(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_10(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_12(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_11(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_13(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_12(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_14(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_13(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_15(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_14(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_16(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_15(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_17(f, x, e, name, a, ...) f(e, x, e##a) RINGMARK_EACH_16(f, x, e, name, e##__VA_ARGS__)
+#define RINGMARK_EACH_18(f, x, e, name, ...)
+/* The name, and the fields with kinds of ours. */
+#define RINGMARK_OURS_(e, ...)                                                                         \
+    RINGMARK_FIRST_(__VA_ARGS__) RINGMARK_EACH_OF_(RINGMARK_OUR_FIELD_, , e, e##__VA_ARGS__)
+#define RINGMARK_OUR_FIELD_(e, x, field) , RINGMARK_OUR_FIELD_I_ e##field
+#define RINGMARK_OUR_FIELD_I_(kind, name) (ringmark_##kind, RINGMARK_KIND_##kind, #name, ringmark_f_##name)
 
-#define RINGMARK_MEMBER_(x, field) RINGMARK_CALL_(RINGMARK_MEMBER_I_, RINGMARK_BARE_ field)
-#define RINGMARK_MEMBER_I_(kind, name) ringmark_place_##kind##_ name;
-#define RINGMARK_KEPT_(x, field) RINGMARK_CALL_(RINGMARK_KEPT_I_, RINGMARK_BARE_ field)
-#define RINGMARK_KEPT_I_(kind, name) ringmark_arg_##kind##_ name;
-#define RINGMARK_KEEP_(x, field) RINGMARK_CALL_(RINGMARK_KEEP_I_, RINGMARK_BARE_ field)
-#define RINGMARK_KEEP_I_(kind, name) ringmark_it_.name = name;
-#define RINGMARK_PARAMETER_(x, field) RINGMARK_CALL_(RINGMARK_PARAMETER_I_, RINGMARK_BARE_ field)
-#define RINGMARK_PARAMETER_I_(kind, name) , ringmark_arg_##kind##_ name
-#define RINGMARK_GIVEN_(x, field) RINGMARK_CALL_(RINGMARK_GIVEN_I_, RINGMARK_BARE_ field)
-#define RINGMARK_GIVEN_I_(kind, name) , ringmark_it_->name
-#define RINGMARK_LENGTH_(x, field) RINGMARK_CALL_(RINGMARK_LENGTH_I_, RINGMARK_BARE_ field)
-#define RINGMARK_LENGTH_I_(kind, name) const uint64_t ringmark_length_of_##name = ringmark_length_##kind##_(name);
-#define RINGMARK_WORDS_(x, field) RINGMARK_CALL_(RINGMARK_WORDS_I_, RINGMARK_BARE_ field)
-#define RINGMARK_WORDS_I_(kind, name) +(ringmark_length_of_##name + 7) / 8
-#define RINGMARK_PUT_(ident, field) RINGMARK_CALL_(RINGMARK_PUT_I_, ident, RINGMARK_BARE_ field)
-#define RINGMARK_PUT_I_(ident, kind, name)                                                             \
-    ringmark_put_##kind##_(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name,                     \
-                           ringmark_length_of_##name, &ringmark_behind_);
-#define RINGMARK_SHOW_(ident, field) RINGMARK_CALL_(RINGMARK_SHOW_I_, ident, RINGMARK_BARE_ field)
-#define RINGMARK_SHOW_I_(ident, kind, name)                                                            \
-    ringmark_keep_##kind##_(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name,                    \
-                            ringmark_length_of_##name, &ringmark_behind_);
-#define RINGMARK_FIELD_(ident, field) RINGMARK_CALL_(RINGMARK_FIELD_I_, ident, 0, RINGMARK_BARE_ field)
-#define RINGMARK_VALUE_(ident, field)                                                                  \
+#define RINGMARK_MEMBER_(e, x, field) RINGMARK_CALL_(RINGMARK_MEMBER_I_, RINGMARK_BARE_ field)
+#define RINGMARK_MEMBER_I_(kind, number, text, name) kind##_place name;
+#define RINGMARK_ROOM_(e, x, field) RINGMARK_CALL_(RINGMARK_ROOM_I_, RINGMARK_BARE_ field)
+#define RINGMARK_ROOM_I_(kind, number, text, name) kind##_room name;
+#define RINGMARK_KEPT_(e, x, field) RINGMARK_CALL_(RINGMARK_KEPT_I_, RINGMARK_BARE_ field)
+#define RINGMARK_KEPT_I_(kind, number, text, name) kind##_arg name;
+#define RINGMARK_KEEP_(e, x, field) RINGMARK_CALL_(RINGMARK_KEEP_I_, RINGMARK_BARE_ field)
+#define RINGMARK_KEEP_I_(kind, number, text, name) ringmark_it_.name = kind##_copy(&ringmark_rooms_->name, name);
+#define RINGMARK_PARAMETER_(e, x, field) RINGMARK_CALL_(RINGMARK_PARAMETER_I_, RINGMARK_BARE_ field)
+#define RINGMARK_PARAMETER_I_(kind, number, text, name) , kind##_arg name
+#define RINGMARK_GIVEN_(e, x, field) RINGMARK_CALL_(RINGMARK_GIVEN_I_, RINGMARK_BARE_ field)
+#define RINGMARK_GIVEN_I_(kind, number, text, name) , ringmark_it_->name
+#define RINGMARK_LENGTH_(e, x, field) RINGMARK_CALL_(RINGMARK_LENGTH_I_, RINGMARK_BARE_ field)
+#define RINGMARK_LENGTH_I_(kind, number, text, name) const uint64_t ringmark_length_of_##name = kind##_length(name);
+#define RINGMARK_WORDS_(e, x, field) RINGMARK_CALL_(RINGMARK_WORDS_I_, RINGMARK_BARE_ field)
+#define RINGMARK_WORDS_I_(kind, number, text, name) +(ringmark_length_of_##name + 7) / 8
+#define RINGMARK_PUT_(e, ident, field) RINGMARK_CALL_(RINGMARK_PUT_I_, ident, RINGMARK_BARE_ field)
+#define RINGMARK_PUT_I_(ident, kind, number, text, name)                                               \
+    kind##_put(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name, ringmark_length_of_##name,      \
+               &ringmark_behind_);
+#define RINGMARK_SHOW_(e, ident, field) RINGMARK_CALL_(RINGMARK_SHOW_I_, ident, RINGMARK_BARE_ field)
+#define RINGMARK_SHOW_I_(ident, kind, number, text, name)                                              \
+    kind##_show(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name, ringmark_length_of_##name,     \
+                &ringmark_behind_);
+#define RINGMARK_FIELD_(e, ident, field) RINGMARK_CALL_(RINGMARK_FIELD_I_, ident, 0, RINGMARK_BARE_ field)
+#define RINGMARK_VALUE_(e, ident, field)                                                               \
     RINGMARK_CALL_(RINGMARK_FIELD_I_, ident, RINGMARK_SEMANTIC_COUNTER, RINGMARK_BARE_ field)
-#define RINGMARK_FIELD_I_(ident, semantic, kind, name)                                                 \
-    {#name, RINGMARK_OFFSET_(ident, name), RINGMARK_KIND_##kind, semantic, 0},
+#define RINGMARK_FIELD_I_(ident, semantic, kind, number, text, name)                                   \
+    {text, RINGMARK_OFFSET_(ident, name), number, semantic, 0},
 #define RINGMARK_OFFSET_(ident, name)                                                                  \
-    ((uint32_t)offsetof(struct ringmark_layout_##ident, name) - 8 + RINGMARK_LEAD_(ident))
+    ((uint32_t)offsetof(struct ident##_layout, name) - 8 + RINGMARK_LEAD_(ident))
 /* Bytes in front of the fields: 8 for a span, its duration. */
-#define RINGMARK_LEAD_(ident) ((uint32_t)sizeof(ringmark_lead_##ident) - 1)
-#define RINGMARK_FIXED_BYTES_(ident)                                                                   \
-    ((uint32_t)sizeof(struct ringmark_layout_##ident) - 8 + RINGMARK_LEAD_(ident))
+#define RINGMARK_LEAD_(ident) ((uint32_t)sizeof(ident##_lead) - 1)
+#define RINGMARK_FIXED_BYTES_(ident) ((uint32_t)sizeof(struct ident##_layout) - 8 + RINGMARK_LEAD_(ident))
 
 /* ---- Types ------------------------------------------------------------------------------------ */
 
-#define RINGMARK_SECTION_ __attribute__((section("ringmark_types"), used RINGMARK_RETAIN_))
+#define RINGMARK_SECTION_ __attribute__((__section__("ringmark_types"), __used__ RINGMARK_RETAIN_))
 #if defined(__has_attribute)
 #if __has_attribute(retain)
-#define RINGMARK_RETAIN_ , retain
+#define RINGMARK_RETAIN_ , __retain__
 #endif
 #endif
 #ifndef RINGMARK_RETAIN_
 #define RINGMARK_RETAIN_
 #endif
 
+/* The macros below name no member: a program may have a macro of that name. */
+RINGMARK_INLINE_ uint32_t ringmark_enabled_(const struct ringmark_type *type) { return RINGMARK_LOAD_(type->enabled); }
+RINGMARK_INLINE_ uint32_t ringmark_id_of_(const struct ringmark_span *span) { return span->id; }
+RINGMARK_INLINE_ uint64_t ringmark_start_of_(const struct ringmark_span *span) { return span->start; }
+RINGMARK_INLINE_ bool ringmark_is_reserved_(const struct ringmark_reservation *it) { return it->header != NULL; }
+
 #define RINGMARK_DEFINE_(ident, shape_, level_, category_, lead_, first_, field_, ...)                 \
-    typedef char ringmark_lead_##ident[(lead_) + 1];                                                   \
-    struct ringmark_layout_##ident {                                                                   \
+    typedef char ident##_lead[(lead_) + 1];                                                            \
+    struct ident##_layout {                                                                            \
         uint64_t ringmark_lead_;                                                                       \
         RINGMARK_EACH_(RINGMARK_MEMBER_, ident, __VA_ARGS__)                                           \
     };                                                                                                 \
-    static const struct ringmark_field ringmark_fields_##ident[] = {                                   \
+    static const struct ringmark_field ident##_fields[] = {                                            \
         first_ RINGMARK_EACH_(field_, ident, __VA_ARGS__){NULL, 0, 0, 0, 0}};                          \
-    static struct ringmark_type ringmark_type_##ident = {                                              \
+    static struct ringmark_type ident##_type = {                                                       \
         0,                                                                                             \
         0,                                                                                             \
         RINGMARK_FIRST_(__VA_ARGS__),                                                                  \
         RINGMARK_TARGET,                                                                               \
         category_,                                                                                     \
         __FILE__,                                                                                      \
-        ringmark_fields_##ident,                                                                       \
-        (uint32_t)(sizeof(ringmark_fields_##ident) / sizeof(struct ringmark_field)) - 1,               \
+        ident##_fields,                                                                                \
+        (uint32_t)(sizeof(ident##_fields) / sizeof(struct ringmark_field)) - 1,                        \
         __LINE__,                                                                                      \
-        RINGMARK_LEVEL_##level_,                                                                       \
+        level_,                                                                                        \
         RINGMARK_SHAPE_##shape_};                                                                      \
-    RINGMARK_SECTION_ static struct ringmark_type *ringmark_listed_##ident = &ringmark_type_##ident;   \
-    RINGMARK_INLINE_ void ringmark_record_##ident(                                                     \
+    RINGMARK_SECTION_ static struct ringmark_type *ident##_listed = &ident##_type;                     \
+    RINGMARK_INLINE_ void ident##_record(                                                              \
         uint32_t ringmark_id_, uint64_t ringmark_start_ RINGMARK_EACH_(RINGMARK_PARAMETER_, ident, __VA_ARGS__)) { \
         RINGMARK_EACH_(RINGMARK_LENGTH_, ident, __VA_ARGS__)                                           \
         const uint64_t ringmark_words_ =                                                               \
@@ -228,7 +310,7 @@ RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset
         const struct ringmark_reservation ringmark_it_ =                                               \
             (lead_) != 0 ? ringmark_reserve_at(ringmark_id_, ringmark_words_, ringmark_end_)           \
                          : ringmark_reserve(ringmark_id_, ringmark_words_);                            \
-        if (RINGMARK_LIKELY_(ringmark_it_.header != NULL)) {                                           \
+        if (RINGMARK_LIKELY_(ringmark_is_reserved_(&ringmark_it_))) {                                  \
             unsigned char *const ringmark_payload_ = (unsigned char *)ringmark_it_.payload;            \
             uint64_t ringmark_behind_ = RINGMARK_FIXED_BYTES_(ident);                                  \
             (void)ringmark_payload_;                                                                   \
@@ -241,27 +323,51 @@ RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset
         }                                                                                              \
     }
 
+#define RINGMARK_NOT_TOO_MANY_(...)                                                                    \
+    RINGMARK_ASSERT_(RINGMARK_COUNT_(__VA_ARGS__) <= 17, "ringmark: a type has at most 16 fields");
+
 /* An event: RINGMARK_EVENT(ident, "name", (kind, field), ...); at file scope. */
-#define RINGMARK_EVENT(ident, ...) RINGMARK_EVENT_WITH(ident, INFO, "", __VA_ARGS__)
+#define RINGMARK_EVENT(...) RINGMARK_EVENT_I_(, ringmark_##__VA_ARGS__)
+#define RINGMARK_EVENT_I_(e, ident, ...)                                                               \
+    RINGMARK_NOT_TOO_MANY_(__VA_ARGS__)                                                                \
+    RINGMARK_DEFINE_(ident, EVENT, RINGMARK_LEVEL_INFO, "", 0, , RINGMARK_FIELD_, RINGMARK_OURS_(e, e##__VA_ARGS__)) \
+    RINGMARK_ASSERT_(1, "")
 /* The same with a level (ERROR, WARN, INFO, DEBUG or TRACE) and a category. */
-#define RINGMARK_EVENT_WITH(ident, level, category, ...)                                               \
-    RINGMARK_DEFINE_(ident, EVENT, level, category, 0, , RINGMARK_FIELD_, __VA_ARGS__)                 \
+#define RINGMARK_EVENT_WITH(...) RINGMARK_EVENT_WITH_I_(, ringmark_##__VA_ARGS__)
+#define RINGMARK_EVENT_WITH_I_(e, ident, level, category, ...)                                         \
+    RINGMARK_NOT_TOO_MANY_(__VA_ARGS__)                                                                \
+    RINGMARK_DEFINE_(ident, EVENT, RINGMARK_LEVEL_##level, category, 0, , RINGMARK_FIELD_,             \
+                     RINGMARK_OURS_(e, e##__VA_ARGS__))                                                \
     RINGMARK_ASSERT_(1, "")
 /* A counter: RINGMARK_COUNTER(ident, "name", kind); recorded by ringmark_event(ident, value). */
 #define RINGMARK_COUNTER(ident, name, kind)                                                            \
-    RINGMARK_DEFINE_(ident, COUNTER, INFO, "", 0, , RINGMARK_VALUE_, name, (kind, value))              \
+    RINGMARK_DEFINE_(ringmark_##ident, COUNTER, RINGMARK_LEVEL_INFO, "", 0, , RINGMARK_VALUE_, name,   \
+                     (ringmark_##kind, RINGMARK_KIND_##kind, "value", ringmark_f_value))               \
     RINGMARK_ASSERT_(1, "")
 /* A span: RINGMARK_SPAN(ident, "name", (kind, field), ...). */
-#define RINGMARK_SPAN(ident, ...) RINGMARK_SPAN_WITH(ident, INFO, "", __VA_ARGS__)
-#define RINGMARK_SPAN_WITH(ident, level, category, ...)                                                \
+#define RINGMARK_SPAN(...) RINGMARK_SPAN_I_(, ringmark_##__VA_ARGS__)
+#define RINGMARK_SPAN_I_(e, ident, ...)                                                                \
+    RINGMARK_NOT_TOO_MANY_(__VA_ARGS__)                                                                \
+    RINGMARK_DEFINE_SPAN_(ident, RINGMARK_LEVEL_INFO, "", RINGMARK_OURS_(e, e##__VA_ARGS__))
+#define RINGMARK_SPAN_WITH(...) RINGMARK_SPAN_WITH_I_(, ringmark_##__VA_ARGS__)
+#define RINGMARK_SPAN_WITH_I_(e, ident, level, category, ...)                                          \
+    RINGMARK_NOT_TOO_MANY_(__VA_ARGS__)                                                                \
+    RINGMARK_DEFINE_SPAN_(ident, RINGMARK_LEVEL_##level, category, RINGMARK_OURS_(e, e##__VA_ARGS__))
+#define RINGMARK_DEFINE_SPAN_(ident, level, category, ...)                                             \
     RINGMARK_DEFINE_(ident, SPAN, level, category, 8, RINGMARK_DURATION_, RINGMARK_FIELD_, __VA_ARGS__) \
-    struct ringmark_scope_##ident {                                                                    \
+    struct ident##_rooms {                                                                             \
+        char ringmark_unused_;                                                                         \
+        RINGMARK_EACH_(RINGMARK_ROOM_, ident, __VA_ARGS__)                                             \
+    };                                                                                                 \
+    struct ident##_scope {                                                                             \
         struct ringmark_span ringmark_span_;                                                           \
         RINGMARK_EACH_(RINGMARK_KEPT_, ident, __VA_ARGS__)                                             \
     };                                                                                                 \
-    RINGMARK_INLINE_ struct ringmark_scope_##ident ringmark_enter_##ident(                             \
-        uint32_t ringmark_id_ RINGMARK_EACH_(RINGMARK_PARAMETER_, ident, __VA_ARGS__)) {               \
-        struct ringmark_scope_##ident ringmark_it_;                                                    \
+    RINGMARK_INLINE_ struct ident##_scope ident##_enter(                                               \
+        uint32_t ringmark_id_,                                                                         \
+        struct ident##_rooms *ringmark_rooms_ RINGMARK_EACH_(RINGMARK_PARAMETER_, ident, __VA_ARGS__)) { \
+        struct ident##_scope ringmark_it_;                                                             \
+        (void)ringmark_rooms_;                                                                         \
         RINGMARK_EACH_(RINGMARK_KEEP_, ident, __VA_ARGS__)                                             \
         RINGMARK_EACH_(RINGMARK_LENGTH_, ident, __VA_ARGS__)                                           \
         ringmark_it_.ringmark_span_ = ringmark_claim_(ringmark_id_, RINGMARK_FRAME_HEAD | RINGMARK_FRAME_LEXICAL); \
@@ -277,15 +383,16 @@ RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset
         }                                                                                              \
         return ringmark_it_;                                                                           \
     }                                                                                                  \
-    RINGMARK_INLINE_ struct ringmark_scope_##ident ringmark_stay_##ident(void) {                       \
-        struct ringmark_scope_##ident ringmark_it_;                                                    \
+    RINGMARK_INLINE_ struct ident##_scope ident##_stay(void) {                                         \
+        struct ident##_scope ringmark_it_;                                                             \
         __builtin_memset(&ringmark_it_, 0, sizeof ringmark_it_);                                       \
         return ringmark_it_;                                                                           \
     }                                                                                                  \
-    RINGMARK_INLINE_ void ringmark_leave_##ident(const struct ringmark_scope_##ident *ringmark_it_) {  \
-        if (ringmark_it_->ringmark_span_.id != 0) {                                                    \
-            ringmark_record_##ident(ringmark_it_->ringmark_span_.id, ringmark_it_->ringmark_span_.start \
-                                        RINGMARK_EACH_(RINGMARK_GIVEN_, ident, __VA_ARGS__));          \
+    RINGMARK_INLINE_ void ident##_leave(const struct ident##_scope *ringmark_it_) {                    \
+        if (ringmark_id_of_(&ringmark_it_->ringmark_span_) != 0) {                                     \
+            ident##_record(ringmark_id_of_(&ringmark_it_->ringmark_span_),                             \
+                           ringmark_start_of_(&ringmark_it_->ringmark_span_)                           \
+                               RINGMARK_EACH_(RINGMARK_GIVEN_, ident, __VA_ARGS__));                   \
             ringmark_pop_(&ringmark_it_->ringmark_span_, 1);                                           \
         }                                                                                              \
     }                                                                                                  \
@@ -303,64 +410,73 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_begin_(uint32_t id) {
 /* ---- What programs say ------------------------------------------------------------------------- */
 
 /* The type's id if it is on, else 0. */
-#define ringmark_is_on(ident) RINGMARK_LOAD_(ringmark_type_##ident.enabled)
+#define ringmark_is_on(ident) RINGMARK_IS_ON_(ringmark_##ident)
+#define RINGMARK_IS_ON_(ident) ringmark_enabled_(&ident##_type)
 
 /* Records an event, or a counter's value: ringmark_event(ident, values...). */
-#define ringmark_event(...) RINGMARK_CAT_(RINGMARK_EMIT_, RINGMARK_MANY_(__VA_ARGS__))(__VA_ARGS__)
+#define ringmark_event(...) RINGMARK_CAT_(RINGMARK_EMIT_, RINGMARK_MANY_(__VA_ARGS__))(ringmark_##__VA_ARGS__)
 #define RINGMARK_EMIT_1(ident)                                                                         \
     do {                                                                                               \
-        const uint32_t ringmark_id_ = ringmark_is_on(ident);                                           \
-        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                         \
-            ringmark_record_##ident(ringmark_id_, 0);                                                  \
+        const uint32_t ringmark_id_ = RINGMARK_IS_ON_(ident);                                          \
+        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                     \
+            ident##_record(ringmark_id_, 0);                                                           \
         }                                                                                              \
     } while (0)
-#define RINGMARK_EMIT_N(ident, ...)                                                                    \
+#define RINGMARK_EMIT_2(ident, ...)                                                                    \
     do {                                                                                               \
-        const uint32_t ringmark_id_ = ringmark_is_on(ident);                                           \
-        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                         \
-            ringmark_record_##ident(ringmark_id_, 0, __VA_ARGS__);                                     \
+        const uint32_t ringmark_id_ = RINGMARK_IS_ON_(ident);                                          \
+        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                     \
+            ident##_record(ringmark_id_, 0, __VA_ARGS__);                                              \
         }                                                                                              \
     } while (0)
 
 /* Begins a span: struct ringmark_span span = ringmark_begin(ident). It needs an end. */
-#define ringmark_begin(ident) ringmark_begin_(ringmark_is_on(ident))
+#define ringmark_begin(ident) ringmark_begin_(RINGMARK_IS_ON_(ringmark_##ident))
 /* Ends and records it: ringmark_end(ident, span, values...). */
-#define ringmark_end(ident, ...) RINGMARK_CAT_(RINGMARK_END_, RINGMARK_MANY_(__VA_ARGS__))(ident, __VA_ARGS__)
+#define ringmark_end(ident, ...)                                                                       \
+    RINGMARK_CAT_(RINGMARK_END_, RINGMARK_MANY_(__VA_ARGS__))(ringmark_##ident, __VA_ARGS__)
 #define RINGMARK_END_1(ident, span)                                                                    \
     do {                                                                                               \
-        if ((span).id != 0) {                                                                          \
-            ringmark_record_##ident((span).id, (span).start);                                          \
+        if (ringmark_id_of_(&(span)) != 0) {                                                           \
+            ident##_record(ringmark_id_of_(&(span)), ringmark_start_of_(&(span)));                     \
             ringmark_pop_(&(span), 0);                                                                 \
         }                                                                                              \
     } while (0)
-#define RINGMARK_END_N(ident, span, ...)                                                               \
+#define RINGMARK_END_2(ident, span, ...)                                                               \
     do {                                                                                               \
-        if ((span).id != 0) {                                                                          \
-            ringmark_record_##ident((span).id, (span).start, __VA_ARGS__);                             \
+        if (ringmark_id_of_(&(span)) != 0) {                                                           \
+            ident##_record(ringmark_id_of_(&(span)), ringmark_start_of_(&(span)), __VA_ARGS__);        \
             ringmark_pop_(&(span), 0);                                                                 \
         }                                                                                              \
     } while (0)
 /* A span to the end of the block, however that is left (in C++ also by an exception):
- * RINGMARK_SCOPE(ident, values...); they are taken at its beginning. */
-#define RINGMARK_SCOPE(...) RINGMARK_CAT_(RINGMARK_SCOPE_, RINGMARK_MANY_(__VA_ARGS__))(__VA_ARGS__)
-#define RINGMARK_SCOPE_1(ident)                                                                        \
-    RINGMARK_GUARD_(ident) = ringmark_is_on(ident) != 0 ? ringmark_enter_##ident(ringmark_is_on(ident)) \
-                                                        : ringmark_stay_##ident()
-#define RINGMARK_SCOPE_N(ident, ...)                                                                   \
-    RINGMARK_GUARD_(ident) = ringmark_is_on(ident) != 0                                                \
-                                 ? ringmark_enter_##ident(ringmark_is_on(ident), __VA_ARGS__)          \
-                                 : ringmark_stay_##ident()
-#define RINGMARK_GUARD_(ident)                                                                         \
-    const struct ringmark_scope_##ident RINGMARK_CAT_(ringmark_guard_, __LINE__)                    \
-        __attribute__((cleanup(ringmark_leave_##ident), unused))
+ * RINGMARK_SCOPE(ident, values...). They are taken, and texts and bytes are copied, at its beginning: up to
+ * RINGMARK_SCOPE_KEEPS bytes of each. */
+#define RINGMARK_SCOPE(...)                                                                            \
+    RINGMARK_CAT_(RINGMARK_SCOPE_, RINGMARK_MANY_(__VA_ARGS__))(__COUNTER__, ringmark_##__VA_ARGS__)
+#define RINGMARK_SCOPE_1(number, ident)                                                                \
+    RINGMARK_GUARD_(number, ident) =                                                                   \
+        RINGMARK_IS_ON_(ident) != 0                                                                    \
+            ? ident##_enter(RINGMARK_IS_ON_(ident), &RINGMARK_CAT_(ringmark_rooms_, number))           \
+            : ident##_stay()
+#define RINGMARK_SCOPE_2(number, ident, ...)                                                           \
+    RINGMARK_GUARD_(number, ident) =                                                                   \
+        RINGMARK_IS_ON_(ident) != 0                                                                    \
+            ? ident##_enter(RINGMARK_IS_ON_(ident), &RINGMARK_CAT_(ringmark_rooms_, number), __VA_ARGS__) \
+            : ident##_stay()
+/* The rooms outlive the guard, whose end reads them. */
+#define RINGMARK_GUARD_(number, ident)                                                                 \
+    struct ident##_rooms RINGMARK_CAT_(ringmark_rooms_, number);                                       \
+    const struct ident##_scope RINGMARK_CAT_(ringmark_guard_, number)                                  \
+        __attribute__((__cleanup__(ident##_leave), __unused__))
 
 /* ---- Registration ----------------------------------------------------------------------------- */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern struct ringmark_type *__start_ringmark_types[] __attribute__((visibility("hidden")));
-extern struct ringmark_type *__stop_ringmark_types[] __attribute__((visibility("hidden")));
+extern struct ringmark_type *__start_ringmark_types[] __attribute__((__visibility__("hidden")));
+extern struct ringmark_type *__stop_ringmark_types[] __attribute__((__visibility__("hidden")));
 #ifdef __cplusplus
 }
 #endif
@@ -369,7 +485,7 @@ extern struct ringmark_type *__stop_ringmark_types[] __attribute__((visibility("
 RINGMARK_SECTION_ static struct ringmark_type *ringmark_listed_none_ = NULL;
 
 /* The library takes each section once. */
-__attribute__((constructor(101))) static void ringmark_register_types_(void) {
+__attribute__((__constructor__(101))) static void ringmark_register_types_(void) {
     ringmark_register_types(RINGMARK_LAYOUT, &ringmark_thread_block, __start_ringmark_types,
                             __stop_ringmark_types);
 }

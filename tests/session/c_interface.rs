@@ -5,7 +5,7 @@ use crate::c;
 #[path = "c/can.rs"]
 mod can;
 #[path = "c/said.rs"]
-mod said;
+pub(crate) mod said;
 
 use std::collections::BTreeMap;
 use std::path::Path;

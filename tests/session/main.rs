@@ -4,6 +4,7 @@ mod abandoned;
 mod any_order;
 mod c;
 mod c_interface;
+mod c_scopes;
 mod children;
 mod codegen;
 mod control;
