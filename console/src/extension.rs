@@ -15,7 +15,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use ringmark_decoder::store::ObjectSource;
 
 use crate::answer::{Answer, Format};
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, given};
 
 /// The command that has streams, and its directory in the repository.
 const STREAM: (&str, &str) = ("ringmark-stream", "stream");
@@ -156,7 +156,10 @@ pub fn go_on((name, directory): (&str, &str), wanted: &str, words: Vec<OsString>
     let beside = env::current_exe().map(|exe| exe.with_file_name(name));
     let beside = beside.ok().filter(|path| path.is_file());
     let program = beside.unwrap_or_else(|| PathBuf::from(name));
-    let error = Command::new(&program).args(words).exec();
+    let mut command = Command::new(&program);
+    command.args(words);
+    given::pass_on(&mut command, &[]);
+    let error = command.exec();
     match error.kind() {
         io::ErrorKind::NotFound => Failure::usage(format!(
             "{wanted} needs {name}, found neither next to ringmark nor on PATH; in the repository \

@@ -4,14 +4,14 @@
 //! A command prints to a [`Sink`]: standard output with its `pager`, colours ([`Style`]) and a [`Table`] cut to the
 //! `width` of the terminal, or objects of [`json`]. Notices and the line of [`progress`] go to standard error
 //! ([`note`]). It ends with an [`Exit`] code, or a [`Failure`] that has one. [`units`] are figures as people write them.
-//! [`extension`] says which binary has what.
-#![forbid(unsafe_code)]
+//! [`extension`] says which binary has what. [`given`] is what this process was started with, for programs that it starts.
 
 pub mod answer;
 pub mod descriptors;
 pub mod extension;
 mod failure;
 pub mod file;
+pub mod given;
 pub mod json;
 mod options;
 pub mod pager;
@@ -24,6 +24,7 @@ mod sink;
 pub mod status;
 mod style;
 mod table;
+pub mod taken_signals;
 mod terminal;
 pub mod units;
 pub mod wide;

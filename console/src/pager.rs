@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
+use crate::given;
 use crate::terminal::note;
 
 /// Pager where none is named.
@@ -33,6 +34,7 @@ pub(crate) fn start() -> Option<(Child, ChildStdin)> {
             command.env(name, options);
         }
     }
+    given::pass_on(&mut command, &[0]);
     // Ctrl-C is for the pager, which ends when it wants; we end with it. The flag is never read.
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default()).ok()?;
     let mut child = command.spawn().ok()?;

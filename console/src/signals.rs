@@ -9,12 +9,14 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
+use super::given::was_ignored;
+
 /// How often the first signal is looked for, and how long a signal may come again and count as the
 /// same: `timeout` signals its child, then its process group.
-const ONE_SIGNAL: Duration = Duration::from_millis(50);
+pub const ONE_SIGNAL: Duration = Duration::from_millis(50);
 
-/// The signals that came since [`Signals::watch`].
-#[derive(Debug, Clone)]
+/// The signals that came since [`Signals::watch`]; by default none comes.
+#[derive(Debug, Clone, Default)]
 pub struct Signals {
     /// Set by the first signal.
     pub stop: Arc<AtomicBool>,
@@ -47,21 +49,21 @@ impl Signals {
     }
 
     fn watch_for(ends: &[i32]) -> io::Result<Self> {
-        let signals = Self {
-            stop: Arc::default(),
-            reload: Arc::default(),
-            number: Arc::default(),
-        };
+        let signals = Self::default();
         let armed = Arc::new(AtomicBool::new(false));
-        let ignored = ignored_signals();
-        let heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
-        for signal in ends.iter().copied().filter(heeded) {
+        for signal in ends.iter().copied().filter(|one| !was_ignored(*one)) {
             flag::register_conditional_shutdown(signal, 128 + signal, armed.clone())?;
             flag::register_usize(signal, signals.number.clone(), signal as usize)?;
             flag::register(signal, signals.stop.clone())?;
         }
         arm_later(signals.stop.clone(), armed)?;
         Ok(signals)
+    }
+
+    /// Notes a signal that asks for the end.
+    pub fn note(&self, signal: i32) {
+        self.number.store(signal as usize, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Number of the signal that asked for the end, if one did.
@@ -79,14 +81,6 @@ pub fn upload_requests() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::default();
     flag::register(SIGUSR1, Arc::clone(&asked))?;
     Ok(asked)
-}
-
-/// The signals that this process ignores, as a mask with SIGHUP in bit 0; 0 without `/proc`.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
 }
 
 /// Sets `armed` a moment after the first signal.

@@ -9,6 +9,7 @@ mod dead_sessions;
 mod discard;
 mod ends;
 mod flight_recorder;
+mod given;
 mod independent;
 mod kill9;
 mod left_processes;

@@ -274,6 +274,8 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "console/src/",
         &[
+            "given",
+            "taken_signals",
             "terminal",
             "failure",
             "width",

@@ -103,6 +103,9 @@ pub const UNSAFE_FILES: &[&str] = &[
     "reader/tests/common/mod.rs",
     "reader/tests/live.rs",
     "reader/tests/record.rs",
+    // What the C library hands a program before its `main`, and a child that gets the same; signals that are read.
+    "console/src/given.rs",
+    "console/src/taken_signals.rs",
     // Another process: its threads stopped, its registers set; the code that it runs then.
     "attach/src/ptrace.rs",
     "attach/src/trampoline.rs",
@@ -119,6 +122,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "tests/programs/quiet.rs",
     "tests/programs/rude.rs",
     "tests/programs/sandbox.rs",
+    "tests/programs/sent.rs",
     "tests/programs/signals.rs",
     "tests/programs/rust-plugin/src/lib.rs",
     "tests/programs/stepped/child.rs",

@@ -34,7 +34,9 @@ With -p PID and --kind, the function tracer is loaded into the process if it is
 not there. Functions are traced while this command runs, and no longer if it is
 killed. Then a summary is printed, as 'run' does.
 
-Ctrl-C once finishes the trace file, twice ends now.
+Ctrl-C once finishes the trace file, twice ends now. While a program that was
+started here runs, all signals are its own: they are passed on, and the
+recording ends with the program.
 
 Examples:
   ringmark record -o run.rmk -- ./server --port 80

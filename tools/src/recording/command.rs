@@ -15,6 +15,7 @@ use ringmark_reader::{Destination, Dump, Selection, notes};
 
 use super::left_processes;
 use super::outcome::Outcome;
+use super::passed_signals::PassedSignals;
 use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
 use super::trace_file::FileOptions;
@@ -60,9 +61,10 @@ pub(crate) fn record(
         ..file.record_options()
     };
     let file = file.create(&to)?;
-    let signals = Signals::watch()?;
+    let signals = PassedSignals::take()?;
     let begun = SystemTime::now() - CLOCK_STEP;
     let traced = TracedProgram::start(command, to == Destination::Stdout, program, preload)?;
+    let signals = signals.pass_to(traced.running())?;
     let pid = traced.pid();
     let mut outcome = record_until_end(traced, &signals, file, options)?;
     let settings = program.for_program(preload.is_some());
@@ -111,7 +113,7 @@ fn record_until_end(
     traced.announce_no_more();
     let outcome = Outcome::of(&mut recorder, ended);
     let mut outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error));
-    let status = wait(&mut traced, signals)?;
+    let status = wait(&mut traced)?;
     outcome.command = Some(exit_code(status));
     outcome.command_end =
         ending(status).map(|ending| (traced.name().to_owned(), traced.pid(), ending));
@@ -119,14 +121,11 @@ fn record_until_end(
 }
 
 /// Waits for a program that goes on although its recording has ended.
-fn wait(traced: &mut TracedProgram, signals: &Signals) -> anyhow::Result<ExitStatus> {
+fn wait(traced: &mut TracedProgram) -> anyhow::Result<ExitStatus> {
     loop {
         traced.look(|_, _| ()).context("waiting for the program")?;
         if let Some(status) = traced.status {
             return Ok(status);
-        }
-        if let Some(signal) = signals.received() {
-            traced.forward(signal);
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -173,9 +172,6 @@ impl<'a> Watch<'a> {
 
     /// Whether the program and all its traced descendants have ended.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
-        if let Some(signal) = self.signals.received() {
-            self.traced.forward(signal);
-        }
         // What waiting cannot tell is found out once more when the recording has ended.
         let looked = self
             .traced

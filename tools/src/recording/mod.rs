@@ -11,6 +11,7 @@ pub(crate) mod command;
 pub(crate) mod deaths;
 mod left_processes;
 pub(crate) mod outcome;
+mod passed_signals;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod trace_file;

@@ -5,19 +5,19 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringmark_format::ending::Ending;
 use ringmark_reader::Announcement;
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, wait,
-};
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 
 use super::left_processes;
+use super::passed_signals::RunningPid;
 use super::settings::ProgramOptions;
 use crate::tracing::preload::Preload;
-use ringmark_console::{Exit, Failure};
+use ringmark_console::{Exit, Failure, given};
 
 /// A program that was started, and runs or has ended. The processes that it leaves become children
 /// of this process, so their end is seen, too.
@@ -31,8 +31,8 @@ pub(super) struct TracedProgram {
     has_children: bool,
     /// The children that were there before.
     before: Vec<u32>,
-    /// Number of the signal that was passed on.
-    forwarded: Option<i32>,
+    /// Its pid until it has been waited for.
+    running: RunningPid,
     /// The tag that its session and those of its descendants carry: `run=…`.
     pub(super) tag: String,
     /// Tells these sessions that a recorder comes for them, before it has found them.
@@ -58,12 +58,13 @@ impl TracedProgram {
         // Where it fails, the program may lose events before its session is found, and they are counted.
         let announcement = Announcement::of_tag(&tag).ok();
         let name = program.to_string_lossy().into_owned();
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .env("RINGMARK", options.for_program(preload.is_some()));
-        command.env("RINGMARK_TAGS", tags_with(&tag));
-        command.envs(preload.map(Preload::variables).into_iter().flatten());
+        let mut variables = vec![
+            ("RINGMARK", options.for_program(preload.is_some())),
+            ("RINGMARK_TAGS", tags_with(&tag)),
+        ];
+        variables.extend(preload.map(Preload::variables).into_iter().flatten());
+        let redirects: &[_] = if to_stderr { &[1] } else { &[] };
+        let mut command = given::command(program, arguments, &variables, redirects);
         if to_stderr {
             command.stdout(io::stderr());
         }
@@ -72,12 +73,12 @@ impl TracedProgram {
         let _ = set_child_subreaper(Some(getpid()));
         match command.spawn() {
             Ok(child) => Ok(Self {
+                running: Arc::new(Mutex::new(Some(child.id()))),
                 child,
                 name,
                 status: None,
                 has_children: true,
                 before,
-                forwarded: None,
                 tag,
                 announcement,
             }),
@@ -95,6 +96,11 @@ impl TracedProgram {
         self.child.id()
     }
 
+    /// Its pid until it has been waited for, for who sends it signals.
+    pub(super) fn running(&self) -> RunningPid {
+        Arc::clone(&self.running)
+    }
+
     /// Its name as it was given, for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -105,6 +111,9 @@ impl TracedProgram {
     /// # Errors
     /// Those of `waitpid`.
     pub(super) fn look(&mut self, mut each: impl FnMut(u32, Ending)) -> io::Result<()> {
+        // Nobody may signal its number while it becomes free.
+        let running = Arc::clone(&self.running);
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -112,6 +121,7 @@ impl TracedProgram {
                     let status = ExitStatus::from_raw(status.as_raw());
                     if pid == self.pid() {
                         self.status = Some(status);
+                        *running = None;
                     }
                     if let Some(ending) = ending(status) {
                         each(pid, ending);
@@ -138,19 +148,6 @@ impl TracedProgram {
         let mut left = left_processes::children();
         left.retain(|pid| !self.before.contains(pid));
         left
-    }
-
-    /// Passes the first signal on. A Ctrl-C on our terminal has reached the program already.
-    pub(super) fn forward(&mut self, signal: i32) {
-        let is_first = self.forwarded.replace(signal).is_none();
-        if !is_first || self.status.is_some() || (signal == 2 && in_foreground()) {
-            return;
-        }
-        let pid = Pid::from_child(&self.child);
-        if let Some(signal) = Signal::from_named_raw(signal) {
-            // It may have ended just now, and its number is its own until it is waited for.
-            let _ = kill_process(pid, signal);
-        }
     }
 }
 
@@ -206,11 +203,6 @@ fn tags_with(tag: &str) -> OsString {
     }
     tags.push(tag);
     tags
-}
-
-fn in_foreground() -> bool {
-    let terminal = std::fs::File::open("/dev/tty");
-    terminal.is_ok_and(|tty| rustix::termios::tcgetpgrp(tty).is_ok_and(|group| group == getpgrp()))
 }
 
 fn random_uuid() -> String {
