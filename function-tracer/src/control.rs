@@ -26,6 +26,7 @@ mod requested;
 
 use ringmark_format::tracer_text::{AnswerLine, Request, RequestLine, TRACE, Verb, starts};
 
+use crate::arch;
 use crate::engine::{Engine, with_engine};
 use crate::loader_watch::turns;
 use crate::patch::Threads;
@@ -42,6 +43,7 @@ pub fn install() {
 }
 
 fn install_with(threads: Threads) {
+    arch::prepare_decoder();
     fork_hooks::install(threads);
     let mut guard = process_tracers::lock();
     if guard.is_some() {

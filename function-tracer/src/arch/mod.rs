@@ -3,6 +3,7 @@
 //! - [`read`] tells a site from other code.
 //! - [`Form`] holds the site's bytes and the steps between them.
 //! - [`write_trampoline`] and [`write_hop`] make the code that a site calls.
+//! - [`Steps`] decodes code; [`is_return`] and [`always_jumps`] say how a function ends.
 //! - [`store_head`] changes the first bytes of an instruction that other threads may be executing.
 
 #[cfg(target_arch = "x86_64")]
@@ -10,9 +11,9 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    CODE_BYTES_MAX, Form, HOP_BYTES, REACH_BYTES, ReturnPlace, TRAMPOLINE_BYTES, is_return,
-    lands_on_entry, read, read_empty_function, safe_distances, store_head, write_hop,
-    write_trampoline,
+    CODE_BYTES_MAX, Form, HOP_BYTES, REACH_BYTES, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES,
+    always_jumps, is_return, lands_on_entry, prepare_decoder, read, read_empty_function,
+    safe_distances, store_head, write_hop, write_trampoline,
 };
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -4,8 +4,7 @@
 //!    `rendezvous`: where it tells of changes.
 //! 2. `elf`: what a module's file says. `symbol`: its functions, `names`: theirs; `debug_file`: those of a stripped
 //!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
-//!    functions whose return address must stay, by the names in `asking_names`. `look_alikes`:
-//!    bytes that look like a jump and are none.
+//!    functions whose return address must stay, by the names in `asking_names`.
 //! 3. `table_entries`: the entries of the tables of sites, as they are in memory, or as `relocations`
 //!    make them.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
@@ -21,7 +20,6 @@ mod exits;
 mod file_error;
 mod in_file;
 pub(crate) mod loader;
-mod look_alikes;
 pub(crate) mod maps;
 mod module;
 mod names;

@@ -172,16 +172,18 @@ struct Believed {
     function: u64,
 }
 
-/// An entry that is no patch site: the reason, and the name of its function.
-struct NoSite {
-    symbol: Vec<u8>,
-    reason: Reason,
+/// An entry that is no patch site.
+enum NoSite {
+    /// The reason, and the name of its function.
+    Refused { symbol: Vec<u8>, reason: Reason },
+    /// An exit where the function, which begins here, may go on. It is traced as one without sites at its exits.
+    NoExit { function: u64 },
 }
 
 impl From<Reason> for NoSite {
     fn from(reason: Reason) -> Self {
         let symbol = Vec::new();
-        Self { symbol, reason }
+        Self::Refused { symbol, reason }
     }
 }
 
@@ -202,7 +204,8 @@ impl Found {
     fn add(&mut self, entry: &TableEntry, judged: Judged) {
         match judged {
             Ok(site) => self.sites.push(site),
-            Err(NoSite { symbol, reason }) => {
+            Err(NoSite::NoExit { function }) => self.refused_exits.push(Some(function)),
+            Err(NoSite::Refused { symbol, reason }) => {
                 if entry.kind != SiteKind::Entry {
                     self.refused_exits.push(entry.function);
                 }
@@ -257,7 +260,7 @@ impl EntryCheck<'_> {
         };
         let offset = usize::try_from(address - from).unwrap_or(usize::MAX);
         let bytes = code.get(offset..).unwrap_or_default();
-        let form = arch::read(bytes, address, entry.origin).map_err(|unfit| NoSite {
+        let form = arch::read(bytes, address, entry.origin).map_err(|unfit| NoSite::Refused {
             symbol: name(
                 self.contents
                     .symbol(function.wrapping_sub(self.module.base)),
@@ -265,11 +268,8 @@ impl EntryCheck<'_> {
             reason: unfit.into(),
         })?;
         let form = around.map_or(form, |frame| form.inside(frame.return_place));
-        let rest = bytes.get(form.call_end() as usize..).unwrap_or_default();
-        let kind = match entry.kind {
-            SiteKind::BeforeReturn if !arch::is_return(rest) => SiteKind::TailExit,
-            kind => kind,
-        };
+        let rest = bytes.get(form.length()..).unwrap_or_default();
+        let kind = exit_kind(entry.kind, rest).ok_or(NoSite::NoExit { function })?;
         Ok(Believed {
             address,
             kind,
@@ -286,7 +286,7 @@ impl EntryCheck<'_> {
         let in_file = entry.at.wrapping_sub(self.module.base);
         let unwind_table = self.contents.unwind_table.as_ref();
         let found = unwind_table.and_then(|table| table.around(in_file));
-        let frame = found.ok_or_else(|| NoSite {
+        let frame = found.ok_or_else(|| NoSite::Refused {
             symbol: name(self.contents.symbol_around(in_file)),
             reason: Reason::NoFrame,
         })?;
@@ -323,6 +323,18 @@ impl EntryCheck<'_> {
             let site = arch::lands_on_entry(code, offset(entry.at)?, offset(function)?)?;
             Some((from + site as u64, function))
         })
+    }
+}
+
+/// What a site stands in front of, by the code after it. `None`: neither a return nor a jump that always leaves
+/// the function, so that what the function has in flags and below its stack pointer may be in use.
+fn exit_kind(kind: SiteKind, after: &[u8]) -> Option<SiteKind> {
+    match kind {
+        SiteKind::BeforeReturn if arch::is_return(after) => Some(kind),
+        SiteKind::BeforeReturn | SiteKind::TailExit => {
+            arch::always_jumps(after).then_some(SiteKind::TailExit)
+        }
+        SiteKind::Entry | SiteKind::Exit => Some(kind),
     }
 }
 

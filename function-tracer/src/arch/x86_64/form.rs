@@ -10,7 +10,8 @@
 //! Masked differs from enabled and from disabled in the head only. The instructions have the same
 //! length, so no processor sees a boundary where none is. TEST is correct with any operand, so the
 //! other bytes may change after it in any order. TEST changes flags, which are unused where
-//! functions begin or end. A head of one byte cannot be torn, wherever it lies; one of two bytes
+//! functions begin, before a return, and before a jump that always leaves the function; a sled before any other
+//! instruction is no site. A head of one byte cannot be torn, wherever it lies; one of two bytes
 //! must lie in one aligned word of 8.
 
 use super::distance::disabled_head;
@@ -120,12 +121,6 @@ fn read_nops(code: &[u8]) -> Result<Form, UnfitCode> {
     }
 }
 
-/// Whether `code` returns from its function: `ret`, with or without a prefix.
-pub(crate) fn is_return(code: &[u8]) -> bool {
-    let code = code.strip_prefix(&[0xf3]).unwrap_or(code);
-    matches!(code.first(), Some(0xc2 | 0xc3))
-}
-
 /// Number of bytes in NOPs at the start of `code`.
 pub(super) fn run_length(code: &[u8]) -> usize {
     let mut run = 0;
@@ -208,6 +203,11 @@ impl Form {
             Shape::Call6 => 6,
             Shape::SledEntry => 7,
         }
+    }
+
+    /// Bytes from the site's start to the first instruction after it, in a site that was never enabled.
+    pub(crate) fn length(&self) -> usize {
+        self.shape.bytes() + usize::from(self.tail)
     }
 
     /// Whether every change of the head is one byte.

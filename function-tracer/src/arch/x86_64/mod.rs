@@ -1,6 +1,7 @@
 //! x86-64. The basic idea is in [`form`]: a patch site is switched by changing its head only,
 //! between instructions of the same length that are correct with any operand.
 
+mod decode;
 mod distance;
 mod empty_function;
 mod form;
@@ -9,9 +10,10 @@ mod nops;
 mod return_place;
 mod trampoline_code;
 
+pub(crate) use decode::{Step, Steps, always_jumps, is_return, prepare_decoder};
 pub(crate) use distance::safe_distances;
 pub(crate) use empty_function::read_empty_function;
-pub(crate) use form::{Form, is_return, lands_on_entry, read};
+pub(crate) use form::{Form, lands_on_entry, read};
 pub(crate) use head_store::store_head;
 pub(crate) use return_place::ReturnPlace;
 pub(crate) use trampoline_code::{HOP_BYTES, TRAMPOLINE_BYTES, write_hop, write_trampoline};
