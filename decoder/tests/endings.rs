@@ -1,13 +1,18 @@
-//! ENDING blocks: the end that counts of several, ends of kinds that are not known, short ones.
+//! ENDING blocks: the end that counts of several, ends of kinds that are not known, short ones, panics before
+//! an end.
 
+use crate::common;
+
+use common::{PageOf, SESSION, function_schema, schema, start};
 use ringmark_decoder::{Dump, DumpBuilder};
-use ringmark_format::Uuid;
+use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::kind;
 use ringmark_format::codec::write;
 use ringmark_format::ending::{Ending, EndingBlock};
+use ringmark_format::panics;
+use ringmark_format::schema::{EventEntry, FieldEntry, Kind, Level, Shape, entry_kind};
+use ringmark_format::session::Mode;
 use zerocopy::IntoBytes;
-
-const SESSION: Uuid = Uuid([7; 16]);
 
 fn decoded(blocks: &[u8]) -> Dump {
     let mut builder = DumpBuilder::new();
@@ -75,4 +80,62 @@ fn verify_tells_the_ends_as_text_and_as_json() {
     let end =
         "\"endings\":[{\"how\":\"signal\",\"status\":null,\"signal\":\"SIGSEGV\",\"core\":true,";
     assert!(json.contains(end), "{json}");
+}
+
+/// A thread that records a panic at tick 1100, and an event some ticks later if it goes on; the process was
+/// seen dead some ticks after the panic.
+fn after_a_panic(ending: Ending, goes_on: Option<u32>, dead_after: u64) -> Dump {
+    let field = |name: &str, kind: Kind, offset| {
+        let entry = FieldEntry {
+            kind: kind as u8,
+            flags: 0,
+            count: 0,
+            offset,
+            bytes: kind.fixed_bytes() as u32,
+            reserved: 0,
+        };
+        let mut value = entry.as_bytes().to_vec();
+        attribute::push(&mut value, tag::NAME, name.as_bytes());
+        value
+    };
+    let line = field(panics::FIELDS[2], Kind::U64, 0);
+    let fixed = EventEntry {
+        level: Level::Error as u8,
+        shape: Shape::Instant as u8,
+        flags: 0,
+        fixed_payload_bytes: 0,
+    };
+    let attributes = [
+        (tag::NAME, panics::NAME.as_bytes()),
+        (tag::CATEGORY, panics::CATEGORY.as_bytes()),
+        (tag::FIELD, &line[..]),
+    ];
+    let panic = function_schema::entry(entry_kind::EVENT, 30, fixed.as_bytes(), &attributes);
+    let mut blocks = start(Mode::Discard);
+    write::schema(&mut blocks, SESSION, schema().len() as u64, &panic).expect("a block");
+    let mut page = PageOf::new(0, 0);
+    page.event(100, 30, &[4]);
+    if let Some(ticks) = goes_on {
+        page.event(100 + ticks, 16, &[1]);
+    }
+    page.close().write(true, &mut blocks);
+    write::ending(&mut blocks, SESSION, ending, 1100 + dead_after).expect("a block");
+    decoded(&blocks)
+}
+
+#[test]
+fn a_caught_panic_is_no_cause_of_a_later_abort() {
+    let abort = Ending::of_wait_status(6).expect("a signal");
+    let is_named = |goes_on, dead_after| {
+        let dump = after_a_panic(abort, goes_on, dead_after);
+        let ends = dump.endings();
+        assert_eq!(ends.len(), 1);
+        ends[0].panic.is_some()
+    };
+    assert!(is_named(None, 3_000_000), "seen dead 3 ms later");
+    assert!(!is_named(None, 5_000_000_000), "it lived 5 s longer");
+    assert!(!is_named(Some(50), 3_000_000), "its thread went on");
+    // The status is that of a panic, whenever it was seen.
+    let dump = after_a_panic(Ending::Exited(101), None, 5_000_000_000);
+    assert!(dump.endings()[0].panic.is_some());
 }

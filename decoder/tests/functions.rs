@@ -5,7 +5,7 @@ use crate::common;
 use common::function_schema::{function, function_types, module, tracer};
 use common::*;
 use ringmark_decoder::{
-    Call, CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Ended, Output, Profile, Step,
+    Call, CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Ended, Filter, Output, Profile, Step,
 };
 use ringmark_format::codec::write;
 use ringmark_format::function::{FunctionType, TIMED};
@@ -381,4 +381,24 @@ fn a_graph_nests_calls_in_braces() {
         .map(|(_, _, text)| text)
         .collect();
     assert_eq!(left, ["} /* leaf() */", "main();", "pool::work(int) {"]);
+}
+
+#[test]
+fn names_of_functions_are_found_as_they_are_shown() {
+    let dump = dump_of(|page| {
+        page.event(1, ty(1, false, false), &[caller(0x1000, 0)]);
+        page.event(2, ty(1, true, false), &[]);
+    });
+    for (pattern, found) in [
+        ("pool::work(int)", 2),
+        ("pool::*", 2),
+        ("*::work*", 2),
+        ("server::pool::work(int)", 2),
+        ("pool::other", 0),
+    ] {
+        let mut filter = Filter::new();
+        filter.name(pattern);
+        let passed = dump.events().filter(|item| filter.passes_item(item));
+        assert_eq!(passed.count(), found, "{pattern}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What viewers are given.
 
+mod apart;
 #[path = "../../decoder/tests/common/mod.rs"]
 mod common;
 mod corpus;

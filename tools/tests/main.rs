@@ -13,4 +13,5 @@ mod look;
 mod overwritten;
 mod parquet;
 mod recording;
+mod slowest;
 mod targets;

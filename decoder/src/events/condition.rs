@@ -43,7 +43,28 @@ pub(super) struct Condition {
     comparison: Comparison,
     text: String,
     number: Option<f64>,
-    integer: Option<i128>,
+    integer: Option<Integer>,
+}
+
+/// An integer of any kind that a field has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Integer {
+    Small(i128),
+    /// Above the largest `i128`.
+    Large(u128),
+}
+
+impl Integer {
+    fn of(number: u128) -> Self {
+        i128::try_from(number).map_or(Self::Large(number), Self::Small)
+    }
+
+    const fn as_float(self) -> f64 {
+        match self {
+            Self::Small(n) => n as f64,
+            Self::Large(n) => n as f64,
+        }
+    }
 }
 
 impl Condition {
@@ -70,8 +91,9 @@ impl Condition {
         if value.is_empty() && ordered {
             return Err(wrong("", VALUE));
         }
-        let integer = parse_integer(value).or_else(|| nanoseconds(value).map(i128::from));
-        let number = value.parse().ok().or(integer.map(|n| n as f64));
+        let integer = parse_integer(value);
+        let integer = integer.or_else(|| nanoseconds(value).map(|ns| Integer::of(ns.into())));
+        let number = value.parse().ok().or(integer.map(Integer::as_float));
         let number = number.filter(|n: &f64| !n.is_nan());
         if ordered && number.is_none() {
             return Err(wrong(at_value, NUMBER));
@@ -135,11 +157,11 @@ impl Condition {
     /// texts and bytes by pattern. An array passes if one of its values does.
     fn compare(&self, value: Value<'_>) -> bool {
         let integer = match value {
-            Value::U64(n) => i128::from(n),
-            Value::I64(n) => n.into(),
-            Value::I128(n) => n,
-            Value::U128(n) => i128::try_from(n).unwrap_or(i128::MAX),
-            Value::F32(n) => return self.order_float(n.into()),
+            Value::U64(n) => Integer::of(n.into()),
+            Value::I64(n) => Integer::Small(n.into()),
+            Value::I128(n) => Integer::Small(n),
+            Value::U128(n) => Integer::of(n),
+            Value::F32(n) => return self.order_small_float(n),
             Value::F64(n) => return self.order_float(n),
             Value::Bool(b) => return self.equal(self.text == if b { "true" } else { "false" }),
             Value::Char(c) => return self.equal(self.text.chars().eq([c])),
@@ -155,7 +177,7 @@ impl Condition {
         };
         match self.integer {
             Some(wanted) => self.order(Some(integer.cmp(&wanted))),
-            None => self.order_float(integer as f64),
+            None => self.order_float(integer.as_float()),
         }
     }
 
@@ -165,6 +187,13 @@ impl Condition {
             Comparison::NotEqual => !equal,
             _ => false,
         }
+    }
+
+    /// The number that is wanted is rounded as the field's was: 0.1 is what is shown as 0.1.
+    fn order_small_float(&self, found: f32) -> bool {
+        let exact = self.text.parse::<f32>().ok();
+        let wanted = exact.or(self.number.map(|wanted| wanted as f32));
+        self.order(wanted.and_then(|wanted| found.partial_cmp(&wanted)))
     }
 
     fn order_float(&self, found: f64) -> bool {
@@ -186,11 +215,12 @@ impl Condition {
     }
 }
 
-fn parse_integer(text: &str) -> Option<i128> {
-    match text.strip_prefix("0x") {
-        Some(hex) => i128::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
+fn parse_integer(text: &str) -> Option<Integer> {
+    if let Some(hex) = text.strip_prefix("0x") {
+        return u128::from_str_radix(hex, 16).ok().map(Integer::of);
     }
+    let small = text.parse().ok().map(Integer::Small);
+    small.or_else(|| text.parse().ok().map(Integer::of))
 }
 
 #[cfg(test)]
@@ -233,6 +263,26 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_compared_as_they_are_shown() {
+        let holds = |text: &str, value| Condition::parse(text).unwrap().compare(value);
+        assert!(holds("f=0.1", Value::F32(0.1)));
+        assert!(!holds("f<0.1", Value::F32(0.1)));
+        assert!(holds("f>=0.1", Value::F32(0.1)));
+        assert!(holds("f<20ms", Value::F32(19e6)));
+        let large = u128::MAX - 1;
+        let text = large.to_string();
+        assert!(holds(&format!("n={text}"), Value::U128(large)));
+        assert!(!holds(&format!("n={text}"), Value::U128(large - 1)));
+        assert!(holds(&format!("n>{text}"), Value::U128(u128::MAX)));
+        assert!(!holds(&format!("n>{text}"), Value::U128(large)));
+        assert!(holds(&format!("n<{text}"), Value::I64(-1)));
+        assert!(holds(
+            "n=0xfffffffffffffffffffffffffffffffe",
+            Value::U128(large)
+        ));
+    }
+
+    #[test]
     fn units_are_exact() {
         for (text, ns) in [
             ("t=9007199254740993ns", 9_007_199_254_740_993_i128),
@@ -243,7 +293,8 @@ mod tests {
             ("t<0", 0),
             ("t>-3", -3),
         ] {
-            assert_eq!(Condition::parse(text).unwrap().integer, Some(ns), "{text}");
+            let integer = Condition::parse(text).unwrap().integer;
+            assert_eq!(integer, Some(Integer::Small(ns)), "{text}");
         }
         // More than there are: no time, so a text.
         assert_eq!(Condition::parse("t=99999999999h").unwrap().integer, None);

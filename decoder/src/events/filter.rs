@@ -161,7 +161,8 @@ impl Filter {
     }
 
     /// Lets names pass that match the pattern, next to the patterns that were given before: `*` is
-    /// any characters, `?` one. A pattern with `::` is matched against `target::name`.
+    /// any characters, `?` one. A pattern with `::` is matched against `target::name`, too: names of
+    /// functions have `::` in them.
     pub fn name(&mut self, pattern: &str) -> &mut Self {
         self.names.push(pattern.to_owned());
         self
@@ -288,11 +289,10 @@ impl Filter {
     /// Whether this name passes.
     pub(crate) fn name_passes(&self, target: &[u8], name: &[u8]) -> bool {
         let matches = |pattern: &String| {
-            if !pattern.contains("::") {
-                return glob(pattern.as_bytes(), name);
+            if glob(pattern.as_bytes(), name) {
+                return true;
             }
-            let full = [target, b"::", name].concat();
-            glob(pattern.as_bytes(), &full)
+            pattern.contains("::") && glob(pattern.as_bytes(), &[target, b"::", name].concat())
         };
         self.names.is_empty() || self.names.iter().any(matches)
     }

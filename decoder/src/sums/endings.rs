@@ -2,12 +2,14 @@
 //!
 //! A panic may have been caught, so its record alone ends nothing. It ended the program if that
 //! exited as the Rust runtime does after a panic of the main thread, and there is one of that thread.
-//! Otherwise it is only named as what came before.
+//! Before SIGABRT it is only named as what came before, and only if nothing shows that it was caught: its
+//! thread did nothing new since, and the process was gone within [`AT_ONCE_NS`].
 
 use std::fmt;
 
 use ringmark_format::ending::{Ending, signal_name};
 use ringmark_format::panics;
+use ringmark_format::schema::Shape;
 
 use crate::events::event::{Event, Output};
 use crate::trace_file::dump::Dump;
@@ -19,6 +21,9 @@ use crate::words::escape::Printable;
 const PANIC_STATUS: u8 = 101;
 /// The signal by which `abort` ends a program.
 const SIGABRT: u8 = 6;
+/// How long after a panic a process that it ends may still be there, in ns: the end is known from when
+/// someone has seen it.
+const AT_ONCE_NS: u64 = 1_000_000_000;
 
 /// How one session ended. Its text is one line for a person, such as
 /// `shop[812]: panicked at src/main.rs:10: no rows (exit status 101)`.
@@ -51,6 +56,10 @@ pub struct PanicRecord {
     pub number: u32,
     /// Whether it was the main thread: the one whose id is the process id.
     pub is_main: bool,
+    /// Tick at which it was recorded.
+    tick: u64,
+    /// Whether its thread began something since.
+    went_on: bool,
 }
 
 impl Dump {
@@ -84,13 +93,14 @@ impl Dump {
             let Output::Event(event) = item else {
                 continue;
             };
-            if event.category() != panics::CATEGORY.as_bytes() {
-                continue;
-            }
             let of_session = |end: &&mut SessionEnd| end.session == event.session.number;
             let Some(end) = ends.iter_mut().find(of_session) else {
                 continue;
             };
+            if event.category() != panics::CATEGORY.as_bytes() {
+                end.see(&event);
+                continue;
+            }
             let panic = PanicRecord::of(&event);
             // After a panic of its own the main thread ends the process; others may panic on.
             let is_decided = end.ending.status() == Some(PANIC_STATUS)
@@ -99,6 +109,14 @@ impl Dump {
             if SessionEnd::is_like_panic(end.ending) && !is_decided {
                 end.panic = Some(panic);
             }
+        }
+        for end in ends {
+            let session = &self.sessions[end.session];
+            let is_exit = end.ending.status().is_some();
+            end.panic = end
+                .panic
+                .take()
+                .filter(|panic| is_exit || panic.is_last(session));
         }
     }
 }
@@ -109,6 +127,15 @@ fn records_panics(session: &Session) -> bool {
 }
 
 impl PanicRecord {
+    /// Whether nothing shows that it was caught: its process was gone at once.
+    fn is_last(&self, session: &Session) -> bool {
+        let clock = &session.clock;
+        let since_ns = clock
+            .t_ns(session.last_tick())
+            .saturating_sub(clock.t_ns(self.tick));
+        !self.went_on && since_ns <= AT_ONCE_NS
+    }
+
     fn of(event: &Event<'_>) -> Self {
         let value = |name: &str| {
             let mut args = event.args();
@@ -129,11 +156,22 @@ impl PanicRecord {
             thread: event.comm().to_vec(),
             number: event.thread(),
             is_main: event.tid() == event.pid(),
+            tick: event.tick,
+            went_on: false,
         }
     }
 }
 
 impl SessionEnd {
+    /// Takes an event after the panic. What its thread had open ends while the panic unwinds.
+    fn see(&mut self, event: &Event<'_>) {
+        if let Some(panic) = &mut self.panic {
+            let is_end = matches!(event.shape(), Some(Shape::SpanExit | Shape::SpanClose));
+            let is_new = event.start_tick() > panic.tick && !is_end;
+            panic.went_on |= event.thread() == panic.number && is_new;
+        }
+    }
+
     /// Whether programs end in this way after a panic, among others: exit status 101, SIGABRT.
     #[must_use]
     pub fn is_like_panic(ending: Ending) -> bool {

@@ -46,6 +46,10 @@ struct Rings {
     page: usize,
 }
 
+/// The latest time that readers of CTF take, in ns since 1970: they count in 64 bits with a sign. One event
+/// beyond it makes babeltrace2 refuse the whole trace.
+const LATEST_NS: u64 = i64::MAX as u64;
+
 /// Writes the events of a plan below `folder`, which must not be there.
 ///
 /// # Errors
@@ -63,7 +67,7 @@ pub(crate) fn write(
         streams: Vec::new(),
         of_ring: SmallKeys::default(),
     };
-    let (mut number, mut shown) = (0, Counts::default());
+    let (mut number, mut shown, mut too_late) = (0, Counts::default(), 0);
     let is_all = plan.cut.filter.is_empty();
     for output in plan.dump.events_apart().flatten() {
         number += 1;
@@ -77,6 +81,7 @@ pub(crate) fn write(
         match &output {
             Output::Event(event)
                 if plan.cut.min_ns > 0 && event.duration_ns().is_some_and(is_short) => {}
+            Output::Event(event) if event.wall_ns() > LATEST_NS => too_late += 1,
             Output::Event(event) => {
                 shown.instants += 1;
                 traces.event(event)?;
@@ -92,7 +97,13 @@ pub(crate) fn write(
     let open = open
         .map(|thread| thread.spans.len() as u64 + thread.deeper)
         .sum();
-    let mut left_out = vec![("spans that are open at the end", open)];
+    let mut left_out = vec![
+        ("spans that are open at the end", open),
+        (
+            "events after 2262-04-11, which readers of CTF refuse",
+            too_late,
+        ),
+    ];
     left_out.retain(|(_, count)| *count > 0);
     Ok(Written {
         bytes,

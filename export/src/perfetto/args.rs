@@ -71,11 +71,17 @@ pub(super) fn of_span(span: &Span<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>)
         field_value(name, field, value, &mut budget, &mut Message(out));
     }
     let Some(entered) = &span.entered else { return };
-    for (name, number) in [
-        ("busy_ns", entered.busy_ns),
-        ("idle_ns", entered.idle_ns),
-        ("polls", entered.polls),
+    let fields = span.args();
+    for (name, other, number) in [
+        ("busy_ns", "busy_ns of the span", entered.busy_ns),
+        ("idle_ns", "idle_ns of the span", entered.idle_ns),
+        ("polls", "polls of the span", entered.polls),
     ] {
+        // An object has one value of a name: the program's own field keeps it.
+        let is_taken = fields
+            .iter()
+            .any(|(field, _)| field.name == name.as_bytes());
+        let name = if is_taken { other } else { name };
         let name = namer.name(NameOf::Argument, name.as_bytes());
         annotation(name, &mut Message(out), |a| {
             a.number(annotation::UINT, number)
@@ -131,16 +137,21 @@ pub(super) fn of_call(of: &Event<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) 
     }
 }
 
-/// The flow that an event belongs to; ids of more than 64 bits are cut to their last 64.
+/// An odd number whose multiples are far apart: 2^64 divided by the golden ratio.
+const APART: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The flow that an event belongs to; ids of more than 64 bits are cut to their last 64. Perfetto's flows
+/// are of the whole trace, those of a program its own: jobs of two processes may have one number.
 pub(super) fn flow(of: &Event<'_>) -> Option<u64> {
     let is_flow = |field: &&Field| field.semantic == Some(semantic::FLOW);
     let field = of.ty.fields.iter().find(is_flow)?;
-    match field.value(&of.payload) {
-        Value::U64(id) => Some(id),
-        Value::I64(id) => Some(id as u64),
-        Value::U128(id) => Some(id as u64),
-        _ => None,
-    }
+    let id = match field.value(&of.payload) {
+        Value::U64(id) => id,
+        Value::I64(id) => id as u64,
+        Value::U128(id) => id as u64,
+        _ => return None,
+    };
+    Some(id ^ (of.session.process as u64).wrapping_mul(APART))
 }
 
 /// Appends an annotation.

@@ -21,6 +21,8 @@ pub(crate) struct Edge {
 enum Field<'b> {
     Number(u64, u64),
     Bytes(u64, &'b [u8]),
+    /// Eight bytes.
+    Fixed(u64, u64),
 }
 
 /// A message.
@@ -53,10 +55,10 @@ impl<'b> Message<'b> {
                     rest = after;
                     Field::Bytes(tag >> 3, bytes)
                 }
-                // Eight bytes, which nothing here is made of.
                 1 => {
-                    rest = &rest[8..];
-                    continue;
+                    let (bytes, after) = rest.split_first_chunk().expect("eight bytes");
+                    rest = after;
+                    Field::Fixed(tag >> 3, u64::from_le_bytes(*bytes))
                 }
                 other => panic!("wire type {other}"),
             });
@@ -141,4 +143,17 @@ pub(crate) fn edges(trace: &[u8]) -> Vec<Edge> {
         });
     }
     edges
+}
+
+/// The flows of the events, one by one.
+pub(crate) fn flows(trace: &[u8]) -> Vec<u64> {
+    let packets = Message(trace).messages(1);
+    let events = packets.filter_map(|packet| packet.message(11));
+    let fields = events.flat_map(|event| event.fields());
+    fields
+        .filter_map(|field| match field {
+            Field::Fixed(47, flow) => Some(flow),
+            _ => None,
+        })
+        .collect()
 }

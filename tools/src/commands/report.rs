@@ -43,7 +43,7 @@ calls itself counts each of its calls. For programs: 'export --format folded'.
 
 --diff compares the spans and functions of FILE, called A, with those of OTHER,
 called B. Each name has two rows: A with the change from A to B, B with the same
-in per cent. CHANGE is that of TOTAL, or of what --sort names. A name that each
+in per cent. CHANGE is that of MEAN, or of what --sort names. A name that each
 trace has in one program or module alone is compared, however those are called.
 --host and --service choose in both, --pid in A. Counts of profiles are not
 compared.
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     paths: PathOptions,
     #[command(flatten)]
     by: ByOptions,
-    /// The greatest of this first; with --diff its largest change, for which the default is total
+    /// The greatest of this first; with --diff its largest change, for which the default is mean
     #[arg(long, value_enum, value_name = "FIGURE")]
     sort: Option<SortBy>,
     #[command(flatten)]
@@ -332,7 +332,12 @@ impl Args {
         out: &mut Sink,
     ) -> anyhow::Result<()> {
         let (files, pid) = (self.input.files(), self.input.process()?);
-        let source = Source { files: &files, pid };
+        let source = Source {
+            files: &files,
+            pid,
+            dump,
+            is_part: !self.input.choice().is_all(),
+        };
         if self.json.is_on() {
             let objects = slowest::as_json(&figures.slowest, &source);
             return self.write_json(objects.into_iter(), out);

@@ -15,9 +15,10 @@ use crate::tables::change_table;
 /// Changes have no such figure.
 fn figure(sort: Option<SortBy>) -> Result<Figure, Failure> {
     match sort {
-        None | Some(SortBy::Total) => Ok(Figure::Total),
+        // Two traces seldom hold as many spans, so their totals say little of how long one took.
+        None | Some(SortBy::Mean) => Ok(Figure::Mean),
+        Some(SortBy::Total) => Ok(Figure::Total),
         Some(SortBy::Own) => Ok(Figure::Own),
-        Some(SortBy::Mean) => Ok(Figure::Mean),
         Some(SortBy::P50) => Ok(Figure::Median),
         Some(SortBy::P99) => Ok(Figure::P99),
         Some(SortBy::Count) => Ok(Figure::Count),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{JsonWriter, Slowest, Span, Stamper, escape, span_args};
+use ringmark_decoder::{Dump, JsonWriter, Slowest, Span, Stamper, escape, span_args};
 use serde_json::{Value, json};
 
 use ringmark_console::file::is_standard;
@@ -87,13 +87,18 @@ fn stamp(ns: u64) -> String {
 /// Where the spans come from, as a command line names it.
 pub(crate) struct Source<'s> {
     pub(crate) files: &'s [PathBuf],
+    /// The running process, if that is read.
     pub(crate) pid: Option<u32>,
+    /// What was read, of which the span is in one process.
+    pub(crate) dump: &'s Dump,
+    /// Whether that is a part of the files: some of their hosts, services or processes.
+    pub(crate) is_part: bool,
 }
 
 impl Source<'_> {
     /// The words of the command that shows what happened in the threads of a span while it lasted;
     /// `None`: standard input is not there a second time. `word` makes a word of a file's path.
-    fn command(&self, span: &Span<'_>, word: fn(&Path) -> String) -> Option<Vec<String>> {
+    fn command(&self, span: &Span<'_>, word: Word) -> Option<Vec<String>> {
         let shows = if span.is_call() { "graph" } else { "cat" };
         let mut words = vec!["ringmark".to_owned(), shows.to_owned()];
         match self.pid {
@@ -105,6 +110,7 @@ impl Source<'_> {
                 word(&Path::new(dir).join(file))
             })),
         }
+        words.extend(self.process(span, word));
         // Times are rounded to ns: the first record may lie one before.
         let from = span.start_wall_ns().saturating_sub(1);
         let to = span.end.wall_ns().saturating_add(1);
@@ -115,4 +121,34 @@ impl Source<'_> {
         }
         Some(words)
     }
+
+    /// The options that choose the process of a span: those of host, service and id that not all sessions
+    /// share. Threads of two processes may have one id.
+    fn process(&self, span: &Span<'_>, word: Word) -> Vec<String> {
+        let (of, all) = (span.end.session, &self.dump.sessions);
+        let mut words = Vec::new();
+        if self.pid.is_some() {
+            return words;
+        }
+        let mut name = |option: &str, name: &[u8]| {
+            let name = String::from_utf8_lossy(name);
+            words.extend([option.to_owned(), word(Path::new(&*name))]);
+        };
+        let is_told = |differs: bool| self.is_part || differs;
+        if is_told(all.iter().any(|other| other.host() != of.host())) && !of.host().is_empty() {
+            name("--host", of.host());
+        }
+        if is_told(all.iter().any(|other| other.service() != of.service()))
+            && !of.service().is_empty()
+        {
+            name("--service", of.service());
+        }
+        if is_told(all.iter().any(|other| other.pid() != of.pid())) && of.pid() != 0 {
+            name("--pid", of.pid().to_string().as_bytes());
+        }
+        words
+    }
 }
+
+/// Makes a word of a command line.
+type Word = fn(&Path) -> String;
