@@ -86,6 +86,7 @@ pub use sums::health::{HealthLimits, HostHealth, HostState};
 pub use sums::hosts::HostFigures;
 pub use sums::last_words::{LastWords, Moment};
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
+pub use sums::path_walk::{PathRoot, PathRoots};
 pub use sums::paths::{Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
 pub use sums::sampled::{Sampled, SampledKind, SampledName, Samples};

@@ -14,6 +14,7 @@ mod golden;
 mod hostile;
 mod json;
 mod losses;
+mod nesting;
 mod object_reads;
 mod open_spans;
 mod parts;

@@ -19,6 +19,19 @@ type Timed = (u64, u64, Option<u64>);
 enum What {
     Calls,
     Spans,
+    /// A call in a span, a span in a call, and so on.
+    Both,
+}
+
+impl What {
+    /// Whether what has that many around it is a call.
+    fn is_call(self, depth: usize) -> bool {
+        match self {
+            Self::Calls => true,
+            Self::Spans => false,
+            Self::Both => depth % 2 == 1,
+        }
+    }
 }
 
 /// Open spans or calls of one thread, each with the nanoseconds in which it was the innermost.
@@ -42,7 +55,7 @@ impl Thread {
 
     fn begin(&mut self) {
         let function = self.open.len() as u32 % 2;
-        if self.what == What::Calls {
+        if self.what.is_call(self.open.len()) {
             let (at, ty) = (self.now as u32, function_type(function, false));
             self.page.event(at, ty, &[0x1000 | 1 << 48]);
         }
@@ -52,11 +65,10 @@ impl Thread {
     fn end(&mut self) {
         let (begun, own) = self.open.pop().unwrap();
         let function = self.open.len() as u32 % 2;
-        match self.what {
-            What::Calls => self
-                .page
-                .event(self.now as u32, function_type(function, true), &[]),
-            What::Spans => self.page.event(self.now as u32, DONE, &[self.now - begun]),
+        let now = self.now as u32;
+        match self.what.is_call(self.open.len()) {
+            true => self.page.event(now, function_type(function, true), &[]),
+            false => self.page.event(now, DONE, &[self.now - begun]),
         };
         self.ended.push((begun, self.now, Some(own)));
     }
@@ -90,19 +102,18 @@ fn trace(what: What, steps: &[(u64, bool)]) -> (Vec<u8>, Vec<Timed>) {
 }
 
 /// What the decoder finds, in the order of the ends.
-fn found(dump: &Dump, what: What) -> Vec<Timed> {
+fn found(dump: &Dump) -> Vec<Timed> {
     let (mut calls, mut pairs) = (Calls::new(None), SpanPairs::new(dump));
     let mut found = Vec::new();
     for item in dump.events() {
         let Output::Event(event) = &item else {
             continue;
         };
-        if what == What::Spans {
+        if event.function().is_none() {
             let span = pairs.whole(event);
             found.extend(span.map(|span| (span.start_ns, event.t_ns, span.self_ns)));
-            continue;
         }
-        calls.take(event, |step| {
+        calls.take_with(&mut pairs, event, |step| {
             if let Step::Left(call) = step {
                 found.push((call.entered_ns.unwrap(), call.left_ns, call.self_ns()));
             }
@@ -114,7 +125,7 @@ fn found(dump: &Dump, what: What) -> Vec<Timed> {
 fn check(what: What, steps: &[(u64, bool)], from: u64) {
     let (bytes, mut expected) = trace(what, steps);
     let dump = read(&bytes).unwrap();
-    assert_eq!(found(&dump, what), expected, "the whole trace");
+    assert_eq!(found(&dump), expected, "the whole trace of {what:?}");
     let mut filter = Filter::new();
     filter.from(&format!("{from}ns")).unwrap();
     let mut piece = Vec::new();
@@ -131,7 +142,7 @@ fn check(what: What, steps: &[(u64, bool)], from: u64) {
         return assert_eq!(expected, []);
     }
     let piece = read(&piece).unwrap();
-    assert_eq!(found(&piece, what), expected, "from {from}");
+    assert_eq!(found(&piece), expected, "{what:?} from {from}");
 }
 
 proptest! {
@@ -143,6 +154,7 @@ proptest! {
     ) {
         check(What::Calls, &steps, from);
         check(What::Spans, &steps, from);
+        check(What::Both, &steps, from);
     }
 }
 
@@ -156,7 +168,7 @@ fn what_lay_before_a_piece_is_no_own_time() {
         (30, true),
         (10, false),
     ];
-    for what in [What::Calls, What::Spans] {
+    for what in [What::Calls, What::Spans, What::Both] {
         check(what, &steps, 140);
     }
 }

@@ -21,7 +21,6 @@ pub use timeline::items::Cut;
 pub use timeline::plan::{Counts, Plan};
 pub use timeline::play::Written;
 
-use folded::Folded;
 use html::writer::Html;
 use perfetto::writer::Perfetto;
 use timeline::play::play;
@@ -47,7 +46,7 @@ pub fn write(
 ) -> io::Result<Written> {
     match format {
         Format::Perfetto => play(plan, &mut Perfetto::new(plan, out), progress),
-        Format::Folded => play(plan, &mut Folded::new(plan, out), progress),
+        Format::Folded => folded::write(plan, out, progress),
     }
 }
 

@@ -4,6 +4,7 @@ use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
 
 use crate::blocks::page::Page;
+use crate::events::entered_spans::id_in;
 use crate::events::payload::Payload;
 use crate::trace_file::field::Field;
 use crate::trace_file::finished_spans::{UNKNOWN, duration_ticks};
@@ -83,6 +84,11 @@ impl<'a> Event<'a> {
     #[must_use]
     pub const fn is_unplaced(&self) -> bool {
         self.around == UNKNOWN && self.parent.is_none()
+    }
+
+    /// Id of the span around it, if the program says it.
+    pub(crate) fn named_parent(&self) -> Option<u64> {
+        id_in(self.ty, &self.payload, self.ty.parent_id)
     }
 
     /// The ring id: which claim of the slot wrote it.

@@ -32,11 +32,12 @@ impl Intervals {
     }
 }
 
-/// Where the records of a dump have gaps, by session and by ring.
+/// Where the records of a dump have gaps, by session and by thread.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     sessions: HashMap<Uuid, Intervals>,
-    rings: HashMap<(Uuid, u64), Intervals>,
+    /// By number of the thread, over all its rings.
+    threads: HashMap<u32, Intervals>,
 }
 
 impl Gaps {
@@ -54,7 +55,7 @@ impl Gaps {
             }
         }
         gaps.sessions.values_mut().for_each(Intervals::settle);
-        gaps.rings.values_mut().for_each(Intervals::settle);
+        gaps.threads.values_mut().for_each(Intervals::settle);
         gaps
     }
 
@@ -65,9 +66,8 @@ impl Gaps {
             let last = last.and_then(|place| slot.pages.get(place));
             let from = last.and_then(|page| page.summary.ticks).map_or(0, |t| t.1);
             let to = next.map_or(u64::MAX, |page| page.header.tick_base);
-            let rings = [last, next].into_iter().flatten().map(|page| page.ring.0);
-            for ring in rings {
-                self.add(session, Some(ring), (from, to));
+            for page in [last, next].into_iter().flatten() {
+                self.add(session, Some(page.thread), (from, to));
             }
         }
     }
@@ -76,16 +76,15 @@ impl Gaps {
     fn add_window(&mut self, session: &Session) {
         let pages = session.slots.iter().flat_map(|slot| &slot.pages);
         for page in pages.filter(|page| page.from > 0) {
-            self.add(session, Some(page.ring.0), (0, page.from - 1));
+            self.add(session, Some(page.thread), (0, page.from - 1));
         }
     }
 
-    fn add(&mut self, session: &Session, ring: Option<u64>, interval: (u64, u64)) {
+    fn add(&mut self, session: &Session, thread: Option<u32>, interval: (u64, u64)) {
         let all = self.sessions.entry(session.uuid).or_default();
         all.0.push(interval);
-        if let Some(ring) = ring {
-            let of_ring = self.rings.entry((session.uuid, ring)).or_default();
-            of_ring.0.push(interval);
+        if let Some(thread) = thread {
+            self.threads.entry(thread).or_default().0.push(interval);
         }
     }
 
@@ -95,9 +94,9 @@ impl Gaps {
         gaps.is_some_and(|gaps| gaps.touch(from, to))
     }
 
-    /// Whether this ring has a gap from one tick to the other.
-    pub(crate) fn in_ring(&self, session: Uuid, ring: u64, from: u64, to: u64) -> bool {
-        let gaps = self.rings.get(&(session, ring));
+    /// Whether a ring of this thread has a gap from one tick to the other.
+    pub(crate) fn in_thread(&self, thread: u32, from: u64, to: u64) -> bool {
+        let gaps = self.threads.get(&thread);
         gaps.is_some_and(|gaps| gaps.touch(from, to))
     }
 }

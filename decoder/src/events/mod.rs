@@ -6,6 +6,8 @@
 //! [`event`] is what both give, [`payload`] the bytes of its fields. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
 //! says where a time lies for a filter, [`stats`] counts events.
 //!
+//! [`nesting`] says how much of the time of something was spent in what lay in it.
+//!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
 //! each [`open_span`]; [`gaps`] says where records are missing. [`call_took`]
 //! knows the durations of calls that have two records.
@@ -22,6 +24,7 @@ pub(crate) mod filter_times;
 pub(crate) mod follow;
 pub(crate) mod gaps;
 pub(crate) mod merge;
+pub(crate) mod nesting;
 mod open_span;
 pub(crate) mod payload;
 mod slot_records;

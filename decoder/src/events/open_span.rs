@@ -68,7 +68,7 @@ struct Life {
     covered_since: u64,
     covered_ns: u64,
     busy_ns: u64,
-    /// Time in which a thread in it was in another span inside it.
+    /// Time in which a thread in it was in a span or call inside it.
     nested_ns: u64,
     polls: u64,
     /// The threads that entered it; more than [`TIDS_MAX`] are not known.
@@ -100,7 +100,7 @@ impl OpenSpan {
         self.life.as_ref().map_or(&[], |life| &life.later)
     }
 
-    /// A thread in it was in a span inside it for so long.
+    /// A thread in it was in something inside it for so long.
     pub(super) fn add_nested(&mut self, ns: u64) {
         let life = self.life();
         life.nested_ns = life.nested_ns.saturating_add(ns);
@@ -111,6 +111,11 @@ impl OpenSpan {
         (self.made_type, self.made) = (event.ty.id, Some(event.payload[..].into()));
         self.first_tick = event.tick;
         self.parent = event.parent.unwrap_or(0);
+    }
+
+    /// Id of the span around it, or 0.
+    pub(super) const fn parent(&self) -> u64 {
+        self.parent
     }
 
     /// Type and fields of the record that made it.
@@ -156,8 +161,8 @@ impl OpenSpan {
         });
     }
 
-    /// A thread leaves it. Returns how long it was in it, in ns, unless it still is.
-    pub(super) fn exit(&mut self, event: &Event<'_>) -> Option<u64> {
+    /// A thread leaves it. Returns the tick from which it was in it and how long, in ns, unless it still is.
+    pub(super) fn exit(&mut self, event: &Event<'_>) -> Option<(u64, u64)> {
         let (ring, life) = (event.ring().0, self.life());
         let Some(place) = life.inside.iter().position(|inside| inside.ring == ring) else {
             life.is_torn = true;
@@ -174,7 +179,7 @@ impl OpenSpan {
             let covered = ns(event, life.covered_since);
             life.covered_ns = life.covered_ns.saturating_add(covered);
         }
-        Some(took)
+        Some((since, took))
     }
 
     /// The rings of the threads that are in it.
@@ -233,6 +238,7 @@ impl OpenSpan {
                 is_whole,
             }),
             self_ns: is_whole.then(|| life.busy_ns.saturating_sub(life.nested_ns)),
+            is_inner: false,
             tids: life.tids,
             words: [const { None }; 2],
             parts,

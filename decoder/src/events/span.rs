@@ -37,6 +37,8 @@ pub struct Span<'a> {
     /// records were lost while it lasted. Only [`crate::SpanPairs::whole`] and spans of several
     /// records have it.
     pub self_ns: Option<u64>,
+    /// Whether a span of its type was around it, which had not ended, if it can be entered.
+    pub(crate) is_inner: bool,
     /// Ids of the threads that were in it, if it can be entered: each once, none if they are more
     /// than 16.
     pub(crate) tids: Vec<u32>,
@@ -80,6 +82,7 @@ impl<'a> Span<'a> {
             total_ns,
             entered: None,
             self_ns: None,
+            is_inner: false,
             tids: Vec::new(),
             words: [const { None }; 2],
             parts: vec![(event.ty, event.payload.clone())],

@@ -11,11 +11,11 @@ use ringmark_format::{TypeId, Uuid};
 
 use crate::events::event::{Event, Lost, Output};
 use crate::events::gaps::Gaps;
+use crate::events::nesting::Nesting;
 use crate::events::open_span::OpenSpan;
 use crate::events::payload::Payload;
 use crate::events::span::Span;
 use crate::trace_file::dump::Dump;
-use crate::trace_file::finished_spans::UNKNOWN;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 
@@ -71,8 +71,8 @@ struct InSession {
 pub struct SpanPairs {
     sessions: HashMap<Uuid, InSession>,
     gaps: Gaps,
-    /// Time in finished spans by the span around them, until that one ends.
-    nested: HashMap<(usize, u64), u64>,
+    /// What has ended in each thread. Calls are put in by [`crate::Calls::take_with`].
+    pub(crate) nesting: Nesting,
     /// Beginnings and ends that were not met, of spans that are not open any more.
     cut: HashMap<(Uuid, Option<TypeId>), (u64, u64)>,
     open: usize,
@@ -128,30 +128,22 @@ impl SpanPairs {
         }
     }
 
-    /// The native span that this event is, with its own time; `None`: it is something else. The
-    /// spans inside it must have come before, as they do in the order of time.
+    /// The native span that this event is, with its own time; `None`: it is something else. What is
+    /// inside it must have come before, as it does in the order of time.
     pub fn whole<'a>(&mut self, event: &Event<'a>) -> Option<Span<'a>> {
         let mut span = Span::of_event(event)?;
-        let process = event.session.process;
-        let id = event.span.unwrap_or(0);
-        let nested = self.nested.remove(&(process, id)).unwrap_or(0);
-        if event.around != 0 && event.around != UNKNOWN {
-            let sum = self.nested.entry((process, event.around)).or_default();
-            *sum = sum.saturating_add(span.total_ns);
-        }
+        let inside = (self.nesting).end(event.thread(), event.start_tick(), span.total_ns);
         let is_whole = self.is_whole(event);
-        span.self_ns = is_whole.then(|| span.total_ns.saturating_sub(nested));
+        span.self_ns = is_whole.then_some(span.total_ns - inside);
         Some(span)
     }
 
-    /// Whether all records of its ring are here from the beginning of a native span, or of a call
+    /// Whether all records of its thread are here from the beginning of a native span, or of a call
     /// that one record describes, to its end: this record. Else its own time is not known.
     #[must_use]
     pub fn is_whole(&self, event: &Event<'_>) -> bool {
-        let (uuid, ring) = (event.session.uuid, event.ring().0);
-        !self
-            .gaps
-            .in_ring(uuid, ring, event.start_tick(), event.tick)
+        let (from, to) = (event.start_tick(), event.tick);
+        !self.gaps.in_thread(event.thread(), from, to)
     }
 
     /// The spans so far that were not met from beginning to end, those still open with them.
@@ -230,8 +222,11 @@ impl SpanPairs {
                 of_session.enter(event.ring().0, id);
             }
             _ => {
-                let took = span.exit(event);
-                of_session.exit(event.ring().0, id, took);
+                if let Some((since, took)) = span.exit(event) {
+                    let inside = self.nesting.end(event.thread(), since, took);
+                    span.add_nested(inside);
+                }
+                of_session.exit(event.ring().0, id);
             }
         }
         let now = of_session.open.get(&id).map_or(0, OpenSpan::bytes);
@@ -255,11 +250,12 @@ impl SpanPairs {
         if span.made().is_none() {
             count_cut(&mut self.cut, uuid, &span);
         }
+        let is_inner = of_session.has_around(&span);
         let gaps = &self.gaps;
-        span.close(
-            event,
-            (losses, |uuid, from, to| gaps.in_session(uuid, from, to)),
-        )
+        let has_gap = |uuid, from, to| gaps.in_session(uuid, from, to);
+        let mut span = span.close(event, (losses, has_gap))?;
+        span.is_inner = is_inner;
+        Some(span)
     }
 
     /// Gives up a span whose id is another one's now.
@@ -307,9 +303,8 @@ impl InSession {
         }
     }
 
-    /// The thread of this ring leaves a span after `took` ns; the span around it has had that time
-    /// in a span inside it.
-    fn exit(&mut self, ring: u64, id: u64, took: Option<u64>) {
+    /// The thread of this ring leaves a span.
+    fn exit(&mut self, ring: u64, id: u64) {
         let Some(entered) = self.entered.get_mut(&ring) else {
             return;
         };
@@ -317,15 +312,19 @@ impl InSession {
             return;
         };
         entered.remove(place);
-        let around = place.checked_sub(1).map(|below| entered[below]);
         if entered.is_empty() {
             self.entered.remove(&ring);
         }
-        if let (Some(around), Some(took)) = (around, took)
-            && let Some(around) = self.open.get_mut(&around)
-        {
-            around.add_nested(took);
-        }
+    }
+
+    /// Whether a span of the same type is around one, and open.
+    fn has_around(&self, span: &OpenSpan) -> bool {
+        let ty = span.made().map(|(ty, _)| ty);
+        let around = |span: &OpenSpan| self.open.get(&span.parent());
+        let all = std::iter::successors(around(span), |span| around(span));
+        // Ids that a file makes up may go round in a circle.
+        let mut all = all.take(DEPTH_MAX);
+        ty.is_some() && all.any(|outer| outer.made().map(|(ty, _)| ty) == ty)
     }
 
     /// Remembers that a span was closed; `false`: it is remembered already.

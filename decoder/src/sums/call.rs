@@ -40,7 +40,7 @@ pub struct Call<'a> {
     pub entered_tick: Option<u64>,
     /// Time at which it was left, in ns since the session's start.
     pub left_ns: u64,
-    /// Time in calls of traced functions inside it, in ns, and in waits for a reader.
+    /// Time in calls of traced functions, spans and waits inside it, in ns.
     pub children_ns: u64,
     /// Number of open calls around it.
     pub depth: u32,
@@ -48,7 +48,8 @@ pub struct Call<'a> {
     pub recursive: bool,
     /// Whether records of its thread were lost while it was open.
     pub unsure: bool,
-    /// Whether it began before the window of its page: what was in it before is not here.
+    /// Whether not all that was in it is here: it began before the window of its page, or records of its
+    /// thread were lost while it was open.
     pub(crate) is_cut: bool,
     /// How it ended.
     pub ended: Ended,
@@ -94,6 +95,7 @@ impl<'a> Call<'a> {
             total_ns,
             entered: None,
             self_ns: self.self_ns(),
+            is_inner: self.recursive,
             tids: Vec::new(),
             words: [
                 self.entry.clone(),
@@ -115,8 +117,8 @@ impl<'a> Call<'a> {
         self.duration_ns().filter(|_| self.session.has_times())
     }
 
-    /// Its duration without the calls and waits inside it, in ns; `None`: its entry is not known, or
-    /// it began before the recorded window, and what was in it then is not known.
+    /// Its duration without the calls, spans and waits inside it, in ns; `None`: its entry is not known, or
+    /// not all that was in it is here: it began before the recorded window, or records were lost since.
     #[must_use]
     pub fn self_ns(&self) -> Option<u64> {
         let duration_ns = self.duration_ns().filter(|_| !self.is_cut)?;
@@ -137,11 +139,11 @@ pub struct OpenCall<'a> {
     pub entered_ns: u64,
     /// Tick of its entry.
     pub entered_tick: u64,
-    /// Time in ended calls of traced functions inside it, in ns, and in waits for a reader.
-    pub children_ns: u64,
+    /// Time in ended calls on its stack inside it, in ns, if that is not its thread's own.
+    pub(super) children_ns: u64,
     /// Whether records of its thread were lost since: it may have ended.
     pub unsure: bool,
-    /// Whether it began before the window of its page.
+    /// Whether not all that was in it is here.
     pub(super) is_cut: bool,
     /// Whether a call of the same function was open further out, for certain, when it began.
     pub(super) recursive: bool,

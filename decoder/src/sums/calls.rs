@@ -4,13 +4,16 @@
 //! of its function and, as unseen, the calls inside that one, whose exits were lost. A loss makes the
 //! calls that are open unsure: they may have ended in it, so they are no recursion.
 //!
+//! The own time of a call is without the calls, spans and waits inside it: see [`Nesting`].
+//!
 //! Calls on other stacks than the thread's own do not end in that order: see [`super::elsewhere`].
 //! Each comes as a whole when it has ended.
 
 use ringmark_format::schema::Shape;
-use ringmark_format::waits;
 
 use crate::events::event::{Event, Lost};
+use crate::events::nesting::Nesting;
+use crate::events::span_pairs::SpanPairs;
 pub(super) use crate::sums::call::module_name;
 pub use crate::sums::call::{Call, Ended, OpenCall};
 use crate::sums::call::{ended, without_entry};
@@ -19,9 +22,6 @@ use crate::sums::elsewhere::Elsewhere;
 use crate::trace_file::finished_spans::duration_ticks;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
-
-/// Most pieces of time that wait for the call around them, in each thread.
-const WHOLE_MAX: usize = 1 << 16;
 
 /// What a function record means for the calls of its thread.
 #[derive(Debug, Clone)]
@@ -44,15 +44,12 @@ pub enum Step<'a> {
     Whole(Call<'a>),
 }
 
-/// The calls of one thread, in all sessions of its process: the stack of open calls, and the whole calls that
-/// still wait for the call around them.
+/// The open calls of one thread, in all sessions of its process.
 #[derive(Debug, Default)]
 struct Thread<'a> {
     open: Vec<OpenCall<'a>>,
     /// How many calls are open for certain, by session and function.
     certain: Certain,
-    /// Start and duration of calls that one record described, until the call around them comes.
-    whole: Vec<(u64, u64)>,
 }
 
 /// The open calls of every thread.
@@ -64,6 +61,8 @@ pub struct Calls<'a> {
     elsewhere: Elsewhere<'a>,
     /// Bits of tracers by session; only records that one of them wanted count. `None`: all records.
     tracers: Option<Vec<u64>>,
+    /// What has ended in each thread; not used where another one is given.
+    nesting: Nesting,
 }
 
 impl<'a> Calls<'a> {
@@ -76,16 +75,41 @@ impl<'a> Calls<'a> {
             threads: Vec::new(),
             elsewhere: Elsewhere::default(),
             tracers,
+            nesting: Nesting::default(),
         }
     }
 
     /// Takes the next event in the order of time, and gives `to` each step that it means for the
-    /// calls of its thread. Events that are no function records mean none.
-    pub fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>)) {
-        let Some(meaning) = &event.ty.function else {
-            if event.category() == waits::CATEGORY.as_bytes() {
-                self.thread(event).wait(event);
+    /// calls of its thread. Events that are no function records mean none; of them native spans, and waits,
+    /// are no time of the calls around them.
+    pub fn take(&mut self, event: &Event<'a>, to: impl FnMut(Step<'a>)) {
+        let mut nesting = std::mem::take(&mut self.nesting);
+        match event.took_ns() {
+            Some(ns) if event.ty.function.is_none() => {
+                let _ = nesting.end(event.thread(), event.start_tick(), ns);
             }
+            _ => self.take_among(&mut nesting, event, to),
+        }
+        self.nesting = nesting;
+    }
+
+    /// As [`Self::take`], for those who have spans from `pairs`: then spans and calls lie in each other.
+    pub fn take_with(
+        &mut self,
+        pairs: &mut SpanPairs,
+        event: &Event<'a>,
+        to: impl FnMut(Step<'a>),
+    ) {
+        self.take_among(&mut pairs.nesting, event, to);
+    }
+
+    fn take_among(
+        &mut self,
+        nesting: &mut Nesting,
+        event: &Event<'a>,
+        mut to: impl FnMut(Step<'a>),
+    ) {
+        let Some(meaning) = &event.ty.function else {
             return;
         };
         let session = event.session;
@@ -100,13 +124,14 @@ impl<'a> Calls<'a> {
         };
         let id = meaning.function;
         if meaning.has_slot && !meaning.timed {
-            return self.take_elsewhere(event, meaning, function, &mut to);
+            return self.take_elsewhere(event, (meaning, function), nesting, &mut to);
         }
         let thread = self.thread(event);
         if meaning.timed {
-            to(Step::Whole(thread.whole_call(event, function, meaning)));
+            let call = thread.whole_call(event, function, meaning, nesting);
+            to(Step::Whole(call));
         } else if meaning.exit {
-            thread.leave(event, (function, id), ended(meaning), &mut to);
+            thread.leave(event, (function, id), ended(meaning), nesting, &mut to);
         } else {
             to(Step::Entered {
                 function,
@@ -126,8 +151,8 @@ impl<'a> Calls<'a> {
     fn take_elsewhere(
         &mut self,
         event: &Event<'a>,
-        meaning: &'a FunctionUse,
-        function: &'a Function,
+        (meaning, function): (&'a FunctionUse, &'a Function),
+        nesting: &mut Nesting,
         to: &mut impl FnMut(Step<'a>),
     ) {
         let Some(slot) = FunctionWords::read(*meaning, &event.payload).slot else {
@@ -143,7 +168,7 @@ impl<'a> Calls<'a> {
         let (id, how) = (meaning.function, ended(meaning));
         match self.elsewhere.leave(event, slot, id, how) {
             Some(call) => {
-                self.thread(event).add_elsewhere(&call);
+                self.thread(event).add_elsewhere(event, &call, nesting);
                 to(Step::Whole(call));
             }
             None => to(Step::Left(without_entry(event, (function, id), how, depth))),
@@ -165,6 +190,8 @@ impl<'a> Calls<'a> {
             if thread.is_some_and(|thread| thread != number) {
                 continue;
             }
+            // What was in them may be lost, whichever session it was of.
+            calls.open.iter_mut().for_each(|call| call.is_cut = true);
             let open = calls.open.iter_mut().filter(|call| !call.unsure);
             for call in open.filter(|call| std::ptr::eq(call.session, lost.session)) {
                 call.unsure = true;
@@ -216,21 +243,13 @@ impl<'a> Thread<'a> {
         event: &Event<'a>,
         function: &'a Function,
         meaning: &FunctionUse,
+        nesting: &mut Nesting,
     ) -> Call<'a> {
         let (start, id) = (event.start_ns(), meaning.function);
         let ticks = FunctionWords::read(*meaning, &event.payload).duration_ticks;
         let start_tick = event.tick.saturating_sub(ticks.unwrap_or(0));
         let duration = event.t_ns.saturating_sub(start);
-        let mut children_ns = 0_u64;
-        while let Some((_, inner)) = self.whole.pop_if(|(began, _)| *began >= start) {
-            children_ns = children_ns.saturating_add(inner);
-        }
-        self.add_whole(start, duration);
-        if let Some(around) = self.open.last_mut() {
-            around.children_ns = around
-                .children_ns
-                .saturating_add(duration - children_ns.min(duration));
-        }
+        let children_ns = nesting.end(event.thread(), start_tick, duration);
         Call {
             session: event.session,
             function,
@@ -249,40 +268,15 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// The time of a call on another stack is no own time of the call that it began and ended in.
-    fn add_elsewhere(&mut self, call: &Call<'a>) {
-        if let Some(around) = self.open.last_mut()
-            && call.entered_tick >= Some(around.entered_tick)
+    /// A call on another stack that began and ended in the innermost open call lay in it. What the thread
+    /// did meanwhile may have been on yet another stack.
+    fn add_elsewhere(&self, event: &Event<'a>, call: &Call<'a>, nesting: &mut Nesting) {
+        if let (Some(around), Some(entered)) = (self.open.last(), call.entered_tick)
+            && entered >= around.entered_tick
         {
             let took = call.duration_ns().unwrap_or(0);
-            around.children_ns = around.children_ns.saturating_add(took);
+            nesting.add(event.thread(), entered, took);
         }
-    }
-
-    /// A wait of the thread: no time of the call that it was in.
-    fn wait(&mut self, event: &Event<'a>) {
-        let start = event.start_ns();
-        let duration = event.t_ns.saturating_sub(start);
-        let ticks = duration_ticks(event.ty, &event.payload).unwrap_or(0);
-        let start_tick = event.tick.saturating_sub(ticks);
-        self.add_whole(start, duration);
-        let mut open = self.open.iter_mut();
-        if let Some(around) = open.rfind(|call| call.entered_tick <= start_tick) {
-            around.children_ns = around.children_ns.saturating_add(duration);
-        }
-    }
-
-    /// Keeps a piece of time for the call around it, of which there may be none. When there are very
-    /// many, two that follow each other become one.
-    fn add_whole(&mut self, start: u64, duration: u64) {
-        if self.whole.len() >= WHOLE_MAX {
-            let sum = |pair: &[(u64, u64)]| {
-                let durations = pair.iter().map(|piece| piece.1);
-                (pair[0].0, durations.fold(0, u64::saturating_add))
-            };
-            self.whole = self.whole.chunks(2).map(sum).collect();
-        }
-        self.whole.push((start, duration));
     }
 
     /// Ends the innermost open call of this function, and the calls inside it, whose ends were not
@@ -292,9 +286,10 @@ impl<'a> Thread<'a> {
         event: &Event<'a>,
         (function, id): (&'a Function, u32),
         ended: Ended,
+        nesting: &mut Nesting,
         to: &mut impl FnMut(Step<'a>),
     ) {
-        let (session, now) = (event.session, event.t_ns);
+        let session = event.session;
         let Some(place) = self.open.iter().rposition(|o| o.is_of(session, id)) else {
             let depth = self.open.len() as u32;
             to(Step::Left(without_entry(
@@ -311,27 +306,28 @@ impl<'a> Thread<'a> {
             } else {
                 Ended::Unseen
             };
-            if let Some(call) = self.pop(now, how) {
+            if let Some(call) = self.pop(event, how, nesting) {
                 to(Step::Left(call));
             }
         }
     }
 
-    /// Ends the innermost open call at `now` and adds its duration to the children of the call
-    /// around it.
-    fn pop(&mut self, now: u64, ended: Ended) -> Option<Call<'a>> {
-        let last = self.open.pop()?;
+    /// Ends the innermost open call at the time of an event.
+    fn pop(&mut self, event: &Event<'a>, ended: Ended, nesting: &mut Nesting) -> Option<Call<'a>> {
+        let (last, now) = (self.open.pop()?, event.t_ns);
+        let took = now.saturating_sub(last.entered_ns);
+        let children_ns = nesting.end(event.thread(), last.entered_tick, took);
         if !last.unsure {
             self.certain.remove(last.session, last.function);
         }
-        let call = Call {
+        Some(Call {
             session: last.session,
             function: last.function,
             id: last.id,
             entered_ns: Some(last.entered_ns),
             entered_tick: Some(last.entered_tick),
             left_ns: now,
-            children_ns: last.children_ns,
+            children_ns,
             depth: self.open.len() as u32,
             // A loss makes those around it unsure, too.
             recursive: last.recursive && !last.unsure,
@@ -340,12 +336,6 @@ impl<'a> Thread<'a> {
             ended,
             entry: Some(last.entry),
             around: None,
-        };
-        if let Some(around) = self.open.last_mut() {
-            around.children_ns = around
-                .children_ns
-                .saturating_add(now.saturating_sub(last.entered_ns));
-        }
-        Some(call)
+        })
     }
 }

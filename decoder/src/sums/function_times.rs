@@ -31,8 +31,8 @@ pub struct FunctionTimes {
     /// Time in it without the traced functions that it called, in ns: of the calls in `durations` but
     /// `unknown_self`.
     pub self_ns: u64,
-    /// Calls in `durations` that began before the recorded window, so that their own time is not
-    /// known.
+    /// Calls in `durations` that began before the recorded window, or during which records were lost, so
+    /// that their own time is not known.
     pub unknown_self: u64,
     /// Durations of the calls whose beginning is known.
     pub durations: Durations,

@@ -6,8 +6,8 @@
 //! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
-//! [`durations`] keeps (`durations_bytes`: as bytes). [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
-//! spans). [`sampled`] estimates what a living session did
+//! [`durations`] keeps (`durations_bytes`: as bytes). [`paths`] sums by what was around (`path_walk`: of a whole trace, `path_thread`: what waits in a thread,
+//! `span_paths`: in spans over threads). [`sampled`] estimates what a living session did
 //! since the last look at it. [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host, [`health`] how each host does. [`picker`] picks what passes a choice, for [`figures`] and for rows.
 
@@ -29,7 +29,8 @@ pub(crate) mod health;
 pub(crate) mod hosts;
 pub(crate) mod last_words;
 pub(crate) mod open_spans;
-mod path_walk;
+mod path_thread;
+pub(crate) mod path_walk;
 pub(crate) mod paths;
 pub(crate) mod picker;
 pub(crate) mod profiled;

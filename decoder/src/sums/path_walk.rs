@@ -1,62 +1,73 @@
 //! Walks a trace for the paths of its calls and spans.
 //!
-//! The path of a call is known when it begins. That of a finished span is known only when the spans
-//! around it have ended, so what was in a span waits for it, summed up.
+//! What lies in something that has not ended waits for it, summed up: as paths from there. It is known to lie
+//! in what ends next in its thread and began before it, a span or a call. What a thread did while it was in a
+//! span over threads waits for that span. The path of a call is known when it begins where its process has no
+//! spans; then nothing waits.
 
 use std::collections::HashMap;
 
 use ringmark_format::Uuid;
+use ringmark_format::schema::Shape;
 
 use crate::events::event::{Event, Output};
 use crate::events::filter::Filter;
 use crate::events::span::Span;
 use crate::events::span_pairs::{Paired, SpanPairs};
 use crate::sums::calls::{Call, Calls, Step, module_name};
-use crate::sums::paths::{LONGEST, PathSums, Paths, merge};
+use crate::sums::path_thread::Thread;
+use crate::sums::paths::{LONGEST, PathSums, Paths};
 use crate::sums::span_paths::SpanPaths;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
 
-/// Most calls of one record each that wait for the call around them, in each thread.
-const WAITING_MAX: usize = 1 << 16;
+/// What a path begins with: the thread, or for spans over threads the process, of an event.
+#[derive(Debug, Clone, Copy)]
+pub enum PathRoot<'e, 'd> {
+    /// The thread.
+    Thread(&'e Event<'d>),
+    /// The process.
+    Process(&'e Event<'d>),
+}
+
+/// Gives the names that paths of a root begin with, the outermost first.
+pub type PathRoots<'r, 'd> = &'r dyn Fn(PathRoot<'_, 'd>) -> Vec<Vec<u8>>;
 
 impl Dump {
     /// The paths of calls and spans that pass. `tracers`: see [`Calls::new`]. A call has the time of
     /// its records, a span that of its end.
     #[must_use]
     pub fn paths(&self, filter: &Filter, tracers: Option<Vec<u64>>) -> Paths {
-        let mut walk = Walk {
-            filter,
-            pairs: SpanPairs::new(self),
-            calls: Calls::new(tracers),
-            found: Paths::default(),
-            spans: SpanPaths::default(),
-            threads: HashMap::new(),
-            functions: HashMap::new(),
-        };
+        self.walk_paths(Walk::new(self, filter, tracers))
+    }
+
+    /// The same, each path with its root before it. Spans and calls shorter than `min_ns` are left out, and
+    /// their own time is that of what is around them.
+    #[must_use]
+    pub fn paths_from<'d>(
+        &'d self,
+        roots: PathRoots<'_, 'd>,
+        filter: &Filter,
+        min_ns: u64,
+    ) -> Paths {
+        let mut walk = Walk::new(self, filter, None);
+        (walk.roots, walk.min_ns) = (Some(roots), min_ns);
+        self.walk_paths(walk)
+    }
+
+    fn walk_paths<'d>(&'d self, mut walk: Walk<'d, '_>) -> Paths {
         self.events().for_each(|item| walk.take(&item));
         walk.finish(self)
     }
 }
 
-/// The open calls of a thread.
-#[derive(Debug, Default)]
-struct Thread {
-    /// The path of each; `None`: it is too long.
-    open: Vec<Option<usize>>,
-    /// Calls that one record describes, until the call around them is known: when each began, its
-    /// path from there, its sums.
-    waiting: Vec<Waiting>,
-}
-
-/// When a call began, and what is known of it and what is in it: paths from there.
-type Waiting = (u64, Vec<(Vec<usize>, PathSums)>);
-
 /// What is known while the events are walked.
 struct Walk<'d, 'f> {
     /// Threads and times of what counts.
     filter: &'f Filter,
+    min_ns: u64,
+    roots: Option<PathRoots<'f, 'd>>,
     /// The spans of several records that are open.
     pairs: SpanPairs,
     calls: Calls<'d>,
@@ -64,48 +75,128 @@ struct Walk<'d, 'f> {
     spans: SpanPaths<'d>,
     /// By [`Event::thread`].
     threads: HashMap<u32, Thread>,
+    /// The roots of processes, by their number.
+    processes: HashMap<usize, Option<usize>>,
     /// Places of names, by session and place of the function in it.
     functions: HashMap<(Uuid, u32), usize>,
 }
 
-impl<'d> Walk<'d, '_> {
+impl<'d, 'f> Walk<'d, 'f> {
+    fn new(dump: &'d Dump, filter: &'f Filter, tracers: Option<Vec<u64>>) -> Self {
+        Self {
+            filter,
+            min_ns: 0,
+            roots: None,
+            pairs: SpanPairs::new(dump),
+            calls: Calls::new(tracers),
+            found: Paths::default(),
+            spans: SpanPaths::default(),
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            functions: HashMap::new(),
+        }
+    }
+
     fn take(&mut self, item: &Output<'d>) {
-        match self.pairs.take(item) {
-            Paired::Part => {
-                if let Output::Event(event) = item {
-                    self.spans.part(event);
-                }
-                return;
-            }
-            Paired::Ended(span) => return self.span(&span),
-            Paired::Alone => {}
+        match (self.pairs.take(item), item) {
+            (Paired::Part, Output::Event(event)) => return self.part(event),
+            (Paired::Part, Output::Lost(_)) => return,
+            (Paired::Ended(span), Output::Event(event)) => return self.lasted(event, &span),
+            _ => {}
         }
         let event = match item {
             Output::Event(event) => event,
             Output::Lost(lost) => return self.calls.lose(lost),
         };
-        if self.filter.passes(event) {
-            let mut calls = std::mem::take(&mut self.calls);
-            let mut ended = None;
-            calls.take(event, |step| match step {
-                Step::Whole(call) if call.is_elsewhere() => ended = Some(call),
-                step => self.step(event, &step),
-            });
-            if let Some(call) = ended {
-                self.elsewhere(&calls, &call);
-            }
-            self.calls = calls;
+        if event.ty.function.is_some() && self.filter.passes(event) {
+            self.call(event);
         }
         if event.ty.function.is_none()
             && let Some(span) = self.pairs.whole(event)
         {
-            self.span(&span);
+            self.span(event, &span);
         }
     }
 
-    fn span(&mut self, span: &Span<'_>) {
+    /// The thread of an event.
+    fn thread(&mut self, event: &Event<'d>) -> &mut Thread {
+        let (roots, found) = (self.roots, &mut self.found);
+        self.threads.entry(event.thread()).or_insert_with(|| {
+            let names = roots.map(|roots| roots(PathRoot::Thread(event)));
+            let root = names.and_then(|names| found.root(&names));
+            Thread::new(root, event.session.has_spans)
+        })
+    }
+
+    /// A record of a span that goes on.
+    fn part(&mut self, event: &Event<'d>) {
+        self.spans.part(event);
+        let Some(id) = event.span else { return };
+        match event.shape() {
+            Some(Shape::SpanEnter) => self.thread(event).enter_span(id, event.tick),
+            Some(Shape::SpanExit) => {
+                let thread = self.threads.get_mut(&event.thread());
+                let all = thread.map(|thread| thread.exit_span(id, &mut self.found));
+                let key = (event.session.process, id);
+                self.spans.put_into(key, all.unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    /// What is said of something at the end of its path; `None`: it is left out, with its own time for what
+    /// is around it.
+    fn sums(&self, passes: bool, sums: PathSums, took_ns: Option<u64>) -> (bool, PathSums) {
+        match passes && took_ns.is_none_or(|ns| ns >= self.min_ns) {
+            true => (true, sums),
+            false if passes => (false, sums.own_alone()),
+            false => (false, PathSums::default()),
+        }
+    }
+
+    /// A span over threads has ended.
+    fn lasted(&mut self, event: &Event<'d>, span: &Span<'_>) {
+        let (process, roots, found) = (event.session.process, self.roots, &mut self.found);
+        let root = *self.processes.entry(process).or_insert_with(|| {
+            let names = roots.map(|roots| roots(PathRoot::Process(event)));
+            names.and_then(|names| found.root(&names))
+        });
         let passes = self.filter.passes_span(span);
-        self.spans.ended(span, passes, &mut self.found);
+        let sums = PathSums::timed(span.took_ns(), span.self_ns);
+        let (is_shown, sums) = self.sums(passes, sums, span.took_ns());
+        let name = is_shown.then(|| self.found.name(span.name, span.target));
+        self.spans.ended(span, (name, sums), root, &mut self.found);
+    }
+
+    /// A native span has ended.
+    fn span(&mut self, event: &Event<'d>, span: &Span<'_>) {
+        let passes = self.filter.passes_span(span);
+        // Stacks are of the chosen time alone: what lay in it before is not known to them.
+        let is_all = self.roots.is_none() || self.filter.has_start(event);
+        let own_ns = span.self_ns.filter(|_| is_all);
+        let sums = PathSums::timed(span.took_ns(), own_ns);
+        let (is_shown, sums) = self.sums(passes, sums, span.took_ns());
+        let name = is_shown.then(|| self.found.name(span.name, span.target));
+        let process = event.session.process;
+        // Spans over threads that were made in it.
+        let own = span.id.map(|id| (process, id));
+        let more = own.map(|own| self.spans.take_from(own)).unwrap_or_default();
+        let (from, to) = (event.start_tick(), event.tick);
+        let _ = self.thread(event);
+        let Some(thread) = self.threads.get_mut(&event.thread()) else {
+            return;
+        };
+        match event.named_parent() {
+            // The program says what is around it, whatever its thread did.
+            Some(parent) => {
+                let mut all = thread.take_since(from, &mut self.found);
+                all.extend(more);
+                let root = thread.root;
+                self.spans
+                    .place((process, parent), all, (name, sums), root, &mut self.found);
+            }
+            None => thread.end((from, to), more, (name, sums), &mut self.found),
+        }
     }
 
     fn name(&mut self, session: &Session, function: &Function, id: u32) -> usize {
@@ -120,49 +211,61 @@ impl<'d> Walk<'d, '_> {
         name
     }
 
+    fn call(&mut self, event: &Event<'d>) {
+        let mut calls = std::mem::take(&mut self.calls);
+        let mut steps = Vec::new();
+        calls.take_with(&mut self.pairs, event, |step| steps.push(step));
+        for step in steps {
+            match step {
+                Step::Whole(call) if call.is_elsewhere() => self.elsewhere(event, &calls, &call),
+                step => self.step(event, &step),
+            }
+        }
+        self.calls = calls;
+    }
+
     /// What an event means for the calls of its thread.
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
-        let thread = event.thread();
+        let (session, function, id) = match step {
+            Step::Entered { function, id, .. } => (event.session, *function, *id),
+            Step::Left(call) | Step::Whole(call) => (call.session, call.function, call.id),
+        };
+        let name = self.name(session, function, id);
+        let sums = match step {
+            Step::Entered { .. } => (true, PathSums::endless()),
+            Step::Left(call) | Step::Whole(call) => {
+                self.sums(true, PathSums::of_call(call), call.took_ns())
+            }
+        };
+        let _ = self.thread(event);
+        let Some(thread) = self.threads.get_mut(&event.thread()) else {
+            return;
+        };
+        let found = &mut self.found;
+        let (shown, sums) = (sums.0.then_some(name), sums.1);
         match step {
-            Step::Entered {
-                function,
-                id,
-                depth,
-                loose,
-            } => {
-                let name = self.name(event.session, function, *id);
-                let thread = self.threads.entry(thread).or_default();
-                thread.settle(&mut self.found);
-                thread.open.truncate(*depth as usize);
-                let path = thread.inside(name, &mut self.found);
-                match loose {
-                    true => self.found.add(path, &PathSums::endless()),
-                    false => thread.open.push(path),
-                }
+            Step::Entered { depth, loose, .. } => {
+                thread.enter((name, event.tick), *depth as usize, *loose, found);
             }
-            Step::Left(call) => {
-                let name = self.name(call.session, call.function, call.id);
-                let thread = self.threads.entry(thread).or_default();
-                thread.settle(&mut self.found);
-                let path = match call.entered_ns {
-                    Some(_) => thread.open.get(call.depth as usize).copied().flatten(),
-                    None => self.found.path(None, name),
-                };
-                self.found.add(path, &PathSums::of_call(call));
-                if call.entered_ns.is_some() {
-                    thread.open.truncate(call.depth as usize);
+            Step::Left(call) => match call.entered_tick {
+                Some(from) => {
+                    let ticks = (from, event.tick);
+                    thread.leave(ticks, call.depth as usize, (shown, sums), found);
                 }
-            }
+                None => {
+                    let path = found.path(thread.root, name);
+                    found.add(path, &sums);
+                }
+            },
             Step::Whole(call) => {
-                let name = self.name(call.session, call.function, call.id);
-                let thread = self.threads.entry(thread).or_default();
-                thread.whole(call, name, &mut self.found);
+                let from = call.entered_tick.unwrap_or(event.tick);
+                thread.end((from, event.tick), Vec::new(), (shown, sums), found);
             }
         }
     }
 
     /// A call on another stack has ended. Its path begins with the outermost call there.
-    fn elsewhere(&mut self, calls: &Calls<'d>, call: &Call<'d>) {
+    fn elsewhere(&mut self, event: &Event<'d>, calls: &Calls<'d>, call: &Call<'d>) {
         let around = calls.around_ended(call);
         let mut names: Vec<_> = around
             .take(LONGEST)
@@ -174,16 +277,14 @@ impl<'d> Walk<'d, '_> {
             return;
         }
         names.insert(0, self.name(call.session, call.function, call.id));
+        let root = self.thread(event).root;
         self.found
-            .settle(None, vec![(names.into_iter().rev().collect(), sums)]);
+            .settle(root, vec![(names.into_iter().rev().collect(), sums)]);
     }
 
     fn finish(mut self, dump: &Dump) -> Paths {
         for thread in self.threads.values_mut() {
-            thread.settle(&mut self.found);
-            for path in &thread.open {
-                self.found.add(*path, &PathSums::endless());
-            }
+            thread.finish(&mut self.found);
         }
         let calls = std::mem::take(&mut self.calls);
         for call in calls.open_elsewhere() {
@@ -192,46 +293,13 @@ impl<'d> Walk<'d, '_> {
             self.found.add(path, &PathSums::endless());
         }
         let filter = self.filter;
-        self.spans
-            .finish(dump, |ty| filter.passes_cut(Some(ty)), &mut self.found);
+        let roots = (self.roots.is_some(), &self.processes);
+        self.spans.finish(
+            dump,
+            |ty| filter.passes_cut(Some(ty)),
+            roots,
+            &mut self.found,
+        );
         self.found
-    }
-}
-
-impl Thread {
-    /// The path of something in the innermost open call.
-    fn inside(&self, name: usize, found: &mut Paths) -> Option<usize> {
-        match self.open.last() {
-            Some(around) => found.path(Some((*around)?), name),
-            None => found.path(None, name),
-        }
-    }
-
-    /// A call that one record describes; those in it came before.
-    fn whole(&mut self, call: &Call<'_>, name: usize, found: &mut Paths) {
-        let start = call.entered_ns.unwrap_or(0);
-        let mut all = vec![(vec![name], PathSums::of_call(call))];
-        while let Some((_, inside)) = self.waiting.pop_if(|(began, _)| *began >= start) {
-            for (mut path, sums) in inside {
-                path.insert(0, name);
-                all.push((path, sums));
-            }
-        }
-        merge(&mut all);
-        self.waiting.push((start, all));
-        if self.waiting.len() > WAITING_MAX {
-            self.settle(found);
-        }
-    }
-
-    /// Puts what waits into the innermost open call.
-    fn settle(&mut self, found: &mut Paths) {
-        for (_, all) in self.waiting.drain(..) {
-            match self.open.last().copied() {
-                None => found.settle(None, all),
-                Some(Some(around)) => found.settle(Some(around), all),
-                Some(None) => found.deeper += all.iter().map(|(_, sums)| sums.count).sum::<u64>(),
-            }
-        }
     }
 }

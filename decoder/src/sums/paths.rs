@@ -49,6 +49,9 @@ pub struct Path {
     pub sums: PathSums,
 }
 
+/// Paths from somewhere, with what took place at their ends.
+pub(super) type Inside = Vec<(Vec<usize>, PathSums)>;
+
 /// All paths of a trace. A path stands after those that it goes on from.
 ///
 /// A function that is called from two places has two paths, and one that calls itself has one for
@@ -99,6 +102,14 @@ impl PathSums {
     #[must_use]
     pub fn own(&self) -> Option<u64> {
         (self.unknown_self < self.timed).then_some(self.self_ns)
+    }
+
+    /// Its own time, as part of something else's.
+    pub(super) fn own_alone(&self) -> Self {
+        Self {
+            self_ns: self.self_ns,
+            ..Self::default()
+        }
     }
 
     /// One that has begun, and has no end here.
@@ -158,6 +169,14 @@ impl Paths {
             self.names.push(name);
         }
         place
+    }
+
+    /// The path of these names, the outermost first, which have no target.
+    pub(super) fn root(&mut self, names: &[Vec<u8>]) -> Option<usize> {
+        names.iter().fold(None, |around, name| {
+            let name = self.name(name, b"");
+            self.path(around, name)
+        })
     }
 
     /// The path that goes on from another; `None`: it would be too long.

@@ -134,33 +134,34 @@ impl<'d> Picker<'d> {
             return;
         }
         let (filter, has_conditions) = (&self.filter, self.has_conditions);
-        self.calls.take(event, |step| match step {
-            Step::Left(call) | Step::Whole(call) => {
-                let passes = !has_conditions
-                    || match call.as_span(event) {
-                        Some(span) => filter.passes_span(&span),
-                        None => filter.passes_cut_call(call.target(), &call.function.name),
+        self.calls
+            .take_with(&mut self.pairs, event, |step| match step {
+                Step::Left(call) | Step::Whole(call) => {
+                    let passes = !has_conditions
+                        || match call.as_span(event) {
+                            Some(span) => filter.passes_span(&span),
+                            None => filter.passes_cut_call(call.target(), &call.function.name),
+                        };
+                    if passes {
+                        to.call(&call, event);
+                    }
+                }
+                Step::Entered {
+                    function,
+                    depth,
+                    loose: true,
+                    ..
+                } => {
+                    let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
+                    let why = match event.session.schema.functions().want_ends(tracers) {
+                        true => NoEnd::NotSeen,
+                        false => NoEnd::EntriesOnly,
                     };
-                if passes {
-                    to.call(&call, event);
+                    if filter.passes_cut_call(event.target(), &function.name) {
+                        to.entry(event, function, Begun { why, depth });
+                    }
                 }
-            }
-            Step::Entered {
-                function,
-                depth,
-                loose: true,
-                ..
-            } => {
-                let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
-                let why = match event.session.schema.functions().want_ends(tracers) {
-                    true => NoEnd::NotSeen,
-                    false => NoEnd::EntriesOnly,
-                };
-                if filter.passes_cut_call(event.target(), &function.name) {
-                    to.entry(event, function, Begun { why, depth });
-                }
-            }
-            Step::Entered { .. } => {}
-        });
+                Step::Entered { .. } => {}
+            });
     }
 }

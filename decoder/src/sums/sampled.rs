@@ -177,7 +177,8 @@ impl<'d> Walk<'d> {
             Output::Lost(lost) => return self.calls.lose(lost),
         };
         let sums = &mut self.sums;
-        self.calls.take(event, |step| sums.step(event, &step));
+        self.calls
+            .take_with(&mut self.pairs, event, |step| sums.step(event, &step));
         if event.ty.function.is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The paths of spans: what is in a span waits, summed up, until that one ends.
+//! The paths of spans over threads: what is in such a span waits, summed up, until that one ends.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,12 +6,13 @@ use ringmark_format::schema::Shape;
 
 use crate::events::event::Event;
 use crate::events::span::Span;
-use crate::sums::paths::{PathSums, Paths, merge};
+use crate::sums::path_thread::{Named, around};
+use crate::sums::paths::{Inside, PathSums, Paths, merge};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::schema::EventType;
 
 /// A span, by its process and id.
-type Key = (usize, u64);
+pub(super) type Key = (usize, u64);
 /// Most different paths that wait in one span before they are merged.
 const MERGED_AT: usize = 1 << 10;
 
@@ -23,24 +24,26 @@ struct Made<'d> {
     around: Option<Key>,
 }
 
-/// Paths from somewhere, and what took place at their ends.
+/// What waits in a span.
 #[derive(Debug, Default)]
-struct Inside {
-    all: Vec<(Vec<usize>, PathSums)>,
+struct Waiting {
+    all: Inside,
+    /// The path that all of it begins with, if the span around it does not end here.
+    root: Option<usize>,
     merge_at: usize,
 }
 
 /// Spans that wait for those around them.
 #[derive(Debug, Default)]
 pub(super) struct SpanPaths<'d> {
-    waiting: HashMap<Key, Inside>,
+    waiting: HashMap<Key, Waiting>,
     made: HashMap<Key, Made<'d>>,
     /// Spans of several records that have ended: others may name them later.
     ended: HashSet<Key>,
 }
 
-impl Inside {
-    fn add(&mut self, more: Vec<(Vec<usize>, PathSums)>) {
+impl Waiting {
+    fn add(&mut self, more: Inside) {
         self.all.extend(more);
         if self.all.len() >= self.merge_at.max(MERGED_AT) {
             merge(&mut self.all);
@@ -65,78 +68,111 @@ impl<'d> SpanPaths<'d> {
         self.made.insert((process, id), made);
     }
 
-    /// Takes a span that has ended. One that does not pass leaves what is in it where it was.
-    pub(super) fn ended(&mut self, span: &Span<'_>, passes: bool, found: &mut Paths) {
+    /// Puts what a thread did in a span into it.
+    pub(super) fn put_into(&mut self, own: Key, all: Inside) {
+        if !all.is_empty() {
+            self.waiting.entry(own).or_default().add(all);
+        }
+    }
+
+    /// Takes what waits for a span.
+    pub(super) fn take_from(&mut self, own: Key) -> Inside {
+        let waiting = self.waiting.remove(&own);
+        waiting.map(|waiting| waiting.all).unwrap_or_default()
+    }
+
+    /// Takes a span that has ended. One that is left out leaves what is in it where it was. `root`: the path
+    /// that it begins with if nothing is around it.
+    pub(super) fn ended(
+        &mut self,
+        span: &Span<'_>,
+        named: Named,
+        root: Option<usize>,
+        found: &mut Paths,
+    ) {
         let process = span.end.session.process;
         let key = |id: Option<u64>| id.map(|id| (process, id));
-        let (own, around) = (key(span.id), key(span.parent));
+        let (own, parent) = (key(span.id), key(span.parent));
         if let Some(own) = own.filter(|own| self.made.remove(own).is_some()) {
             self.ended.insert(own);
         }
-        found.unplaced += u64::from(passes && span.end.is_unplaced());
-        let sums = PathSums::timed(span.took_ns(), span.self_ns);
-        let name = passes.then(|| (found.name(span.name, span.target), sums));
-        self.place(own, around, name, found);
+        let all = own.map(|own| self.take_from(own)).unwrap_or_default();
+        let all = around(named, all);
+        self.put(parent, all, root, found);
     }
 
-    fn place(
+    /// Puts something that has ended into the span that the program names as the one around it.
+    pub(super) fn place(
         &mut self,
-        own: Option<Key>,
-        around: Option<Key>,
-        name: Option<(usize, PathSums)>,
+        parent: Key,
+        inside: Inside,
+        named: Named,
+        root: Option<usize>,
         found: &mut Paths,
     ) {
-        let inside = own.and_then(|own| self.waiting.remove(&own));
-        let mut all = inside.unwrap_or_default().all;
-        if let Some((name, sums)) = name {
-            all.iter_mut().for_each(|(path, _)| path.insert(0, name));
-            all.push((vec![name], sums));
-        }
-        merge(&mut all);
-        match around.filter(|around| !self.ended.contains(around)) {
-            Some(around) if !all.is_empty() => self.waiting.entry(around).or_default().add(all),
+        self.put(Some(parent), around(named, inside), root, found);
+    }
+
+    fn put(&mut self, parent: Option<Key>, all: Inside, root: Option<usize>, found: &mut Paths) {
+        match parent.filter(|parent| !self.ended.contains(parent)) {
+            Some(parent) if !all.is_empty() => {
+                let waiting = self.waiting.entry(parent).or_default();
+                waiting.root = waiting.root.or(root);
+                waiting.add(all);
+            }
             Some(_) => {}
-            None => found.settle(None, all),
+            None => found.settle(root, all),
         }
     }
 
-    /// Completes what waits for spans that did not end here, and adds those that are open.
+    /// Completes what waits for spans that did not end here, and adds those that are open. `roots`: whether
+    /// paths have roots, and those of the processes.
     pub(super) fn finish(
         mut self,
         dump: &Dump,
         passes: impl Fn(&EventType) -> bool,
+        (has_roots, roots): (bool, &HashMap<usize, Option<usize>>),
         found: &mut Paths,
     ) {
         let mut made: Vec<_> = self.made.drain().collect();
         made.sort_by_key(|(own, made)| (made.tick, *own));
         // What is inside began later.
         for (own, made) in made.into_iter().rev() {
-            let name = passes(made.ty).then(|| {
-                (
-                    found.name(&made.ty.name, &made.ty.origin.target),
-                    PathSums::endless(),
-                )
-            });
-            self.place(Some(own), made.around, name, found);
+            let name = passes(made.ty).then(|| found.name(&made.ty.name, &made.ty.origin.target));
+            let named = match name {
+                Some(_) => (name, PathSums::endless()),
+                None => (None, PathSums::default()),
+            };
+            let root = roots.get(&own.0).copied().flatten();
+            let all = around(named, self.take_from(own));
+            self.put(made.around, all, root, found);
         }
-        for (_, inside) in self.waiting.drain() {
-            found.settle(None, inside.all);
+        for (own, waiting) in self.waiting.drain() {
+            let root = waiting.root.or(roots.get(&own.0).copied().flatten());
+            found.settle(root, waiting.all);
         }
-        for thread in dump.open_spans() {
-            let mut around = None;
-            // The others have a record that made them.
-            for span in thread.spans.iter().filter(|span| span.ty.kind() == "span") {
-                if !passes(span.ty) {
-                    continue;
-                }
-                let name = found.name(&span.ty.name, &span.ty.origin.target);
-                let path = found.path(around, name);
-                found.add(path, &PathSums::endless());
-                if path.is_none() {
-                    break;
-                }
-                around = path;
+        if !has_roots {
+            add_open(dump, passes, found);
+        }
+    }
+}
+
+/// Adds the native spans that are open at the end.
+fn add_open(dump: &Dump, passes: impl Fn(&EventType) -> bool, found: &mut Paths) {
+    for thread in dump.open_spans() {
+        let mut around = None;
+        // The others have a record that made them.
+        for span in thread.spans.iter().filter(|span| span.ty.kind() == "span") {
+            if !passes(span.ty) {
+                continue;
             }
+            let name = found.name(&span.ty.name, &span.ty.origin.target);
+            let path = found.path(around, name);
+            found.add(path, &PathSums::endless());
+            if path.is_none() {
+                break;
+            }
+            around = path;
         }
     }
 }

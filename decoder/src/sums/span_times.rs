@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::events::nesting::Waiting;
 use crate::events::span::Span;
 use crate::events::span_pairs::CutSpans;
 use crate::sums::call_figures::CallTimes;
@@ -22,7 +23,9 @@ pub struct SpanTimes {
     pub target: Vec<u8>,
     /// From beginning to end, of each span that has both.
     pub durations: Durations,
-    /// Time in them without the spans inside them, in ns: of those in `durations` but
+    /// Time in them, in ns: of those in `durations`. One inside a span of the same name is not counted again.
+    pub total_ns: u64,
+    /// Time in them without the spans and calls inside them, in ns: of those in `durations` but
     /// `unknown_self`.
     pub self_ns: u64,
     /// Spans in `durations` while which records were lost, so that their own time is not known.
@@ -47,10 +50,10 @@ impl SpanTimes {
     /// How long those took that have beginning and end; `None`: there are none.
     #[must_use]
     pub fn times(&self) -> Option<CallTimes> {
-        CallTimes::of(&self.durations, self.durations.sum_ns(), self.self_ns)
+        CallTimes::of(&self.durations, self.total_ns, self.self_ns)
     }
 
-    /// Time in them without the spans inside them, in ns; `None`: of none it is known.
+    /// Time in them without the spans and calls inside them, in ns; `None`: of none it is known.
     #[must_use]
     pub fn own_ns(&self) -> Option<u64> {
         (self.unknown_self < self.durations.count()).then_some(self.self_ns)
@@ -64,6 +67,8 @@ pub struct SpanProfile {
     spans: Vec<SpanTimes>,
     /// Places in `spans`, by target and name.
     places: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
+    /// By thread and place in `spans`: native spans that have ended, and are in none of their name that has.
+    outermost: HashMap<(u32, usize), Waiting>,
     /// Spans without a known type whose beginning is not in the trace.
     nameless: u64,
 }
@@ -71,7 +76,19 @@ pub struct SpanProfile {
 impl SpanProfile {
     /// Adds a span that has ended.
     pub fn add(&mut self, span: &Span<'_>) {
-        let times = self.of(span.target, span.name);
+        let place = self.of(span.target, span.name);
+        let inside = match (&span.entered, span.took_ns()) {
+            (None, Some(ns)) => {
+                let ended = self
+                    .outermost
+                    .entry((span.end.thread(), place))
+                    .or_default();
+                ended.end(span.end.start_tick(), ns)
+            }
+            _ if span.is_inner => span.total_ns,
+            _ => 0,
+        };
+        let times = &mut self.spans[place];
         let bytes = span.payload_bytes() as u64;
         times.payload_bytes = times.payload_bytes.saturating_add(bytes);
         let Some(total_ns) = span.took_ns() else {
@@ -79,6 +96,7 @@ impl SpanProfile {
             return;
         };
         times.durations.add(total_ns);
+        times.total_ns = times.total_ns.saturating_add(total_ns - inside);
         match span.self_ns {
             Some(ns) => times.self_ns = times.self_ns.saturating_add(ns),
             None => times.unknown_self += 1,
@@ -91,14 +109,16 @@ impl SpanProfile {
             self.nameless += cut.no_start;
             return;
         };
-        let times = self.of(&ty.origin.target, &ty.name);
+        let place = self.of(&ty.origin.target, &ty.name);
+        let times = &mut self.spans[place];
         times.no_start += cut.no_start;
         times.no_end += cut.no_end;
     }
 
     /// Adds a span of this type that is still open.
     pub fn add_open(&mut self, ty: &EventType) {
-        self.of(&ty.origin.target, &ty.name).no_end += 1;
+        let place = self.of(&ty.origin.target, &ty.name);
+        self.spans[place].no_end += 1;
     }
 
     /// Spans of which only entries, exits or the end are in the trace, so that they have no name.
@@ -107,9 +127,10 @@ impl SpanProfile {
         self.nameless
     }
 
-    fn of(&mut self, target: &[u8], name: &[u8]) -> &mut SpanTimes {
+    /// The place of a name in `spans`.
+    fn of(&mut self, target: &[u8], name: &[u8]) -> usize {
         let found = self.places.get(target).and_then(|names| names.get(name));
-        let place = match found {
+        match found {
             Some(place) => *place,
             None if self.spans.len() < NAMES_MAX => self.place(target, name),
             None => match self
@@ -120,8 +141,7 @@ impl SpanProfile {
                 Some(place) => *place,
                 None => self.place(b"", OTHERS),
             },
-        };
-        &mut self.spans[place]
+        }
     }
 
     /// A new place, for spans of this name.
@@ -140,7 +160,7 @@ impl SpanProfile {
     /// The spans by name, those with the most time first.
     #[must_use]
     pub fn finish(mut self) -> Vec<SpanTimes> {
-        let key = |times: &SpanTimes| (times.durations.sum_ns(), times.durations.count());
+        let key = |times: &SpanTimes| (times.total_ns, times.durations.count());
         self.spans
             .sort_by(|a, b| (key(b), &a.name).cmp(&(key(a), &b.name)));
         self.spans
@@ -155,9 +175,13 @@ mod tests {
     fn names_beyond_the_limit_are_summed_up_together() {
         let mut profile = SpanProfile::default();
         let name = |n: usize| n.to_string().into_bytes();
-        (0..NAMES_MAX + 10).for_each(|n| profile.of(b"target", &name(n)).no_end += 1);
+        let mut add = |n| {
+            let place = profile.of(b"target", &name(n));
+            profile.spans[place].no_end += 1;
+        };
+        (0..NAMES_MAX + 10).for_each(&mut add);
         // A name that has its place keeps it.
-        profile.of(b"target", &name(7)).no_end += 1;
+        add(7);
         let found = profile.finish();
         assert_eq!(found.len(), NAMES_MAX + 1);
         let of = |name: &[u8]| found.iter().find(|spans| spans.name == name);

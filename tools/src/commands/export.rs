@@ -88,8 +88,9 @@ Losses are marks and a counter. Not carried: units of arguments, targets and
 levels of native spans, ids and parents of spans, which span follows which.
 Neither are source lines, and the other fields of a counter's record.
 
-folded: for each stack the ns in its innermost span or call. Not carried:
-everything that has no duration, arguments, what has no beginning or no end.
+folded: for each stack the ns in its innermost span or call. A span of tracing is
+below the span around it, or below its process. Not carried: everything that has
+no duration, arguments, what has no beginning or no end.
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
@@ -148,7 +149,8 @@ impl Args {
                 return extension::write(&wanted, named.as_deref());
             }
         };
-        let (dump, is_running) = self.exported.read(&self.input)?;
+        let is_bare = format != Some(Format::Folded);
+        let (dump, is_running) = self.exported.read(&self.input, is_bare)?;
         let plan = self.exported.plan(&dump)?;
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
@@ -159,7 +161,7 @@ impl Args {
     /// Writes rows.
     fn rows(&self) -> anyhow::Result<Exit> {
         let chosen = self.exported.chosen_rows("--format csv")?;
-        let (dump, is_running) = chosen.read(&self.input)?;
+        let (dump, is_running) = chosen.read(&self.input, true)?;
         let args = dump.arg_columns(&chosen.filter(&dump)?);
         let rows = (&chosen.rows(&dump)?, &args[..]);
         let (path, former) = self.output();

@@ -27,8 +27,9 @@ use crate::tracing::tracer_session::TracerSession;
 #[command(after_help = "\
 Native spans, spans of 'tracing' and functions are in one table, those with
 the most time of their own (SELF) first. TOTAL is from beginning to end, SELF
-without the spans and calls inside. For a span of 'tracing' SELF is the time in
-which threads were in it. P50 and P99 are within 1 %. NO START and NO END count
+without the spans and calls inside; one inside another of its name is in TOTAL
+once. For a span of 'tracing' SELF is the time in which threads were in it, and
+in nothing inside. P50 and P99 are within 1 %. NO START and NO END count
 spans that the trace does not hold whole; the times are those of the others.
 
 A function tracer of kind 'profile' counts in the process and writes no

@@ -24,14 +24,19 @@ pub(crate) struct ChosenOptions {
 }
 
 impl ChosenOptions {
-    /// Reads what may be meant; with it comes whether it is a running process.
+    /// Reads what may be meant; with it comes whether it is a running process. `is_bare`: which finished
+    /// spans are around an event is not asked.
     ///
     /// # Errors
     /// An option cannot be understood, or the input cannot be read.
-    pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
+    pub(crate) fn read(&self, input: &Input, is_bare: bool) -> anyhow::Result<(Dump, bool)> {
         let filter = self.last.to_read(self.filter.build()?);
         let Some(pid) = input.process()? else {
-            return Ok((input.read_bare_for(&filter)?, false));
+            let dump = match is_bare {
+                true => input.read_bare_for(&filter)?,
+                false => input.read_for(&filter)?,
+            };
+            return Ok((dump, false));
         };
         let dump = rings::snapshot(pid)?;
         notices::tell_schema(&dump);
@@ -96,8 +101,8 @@ impl ExportedOptions {
     ///
     /// # Errors
     /// As [`ChosenOptions::read`].
-    pub(crate) fn read(&self, input: &Input) -> anyhow::Result<(Dump, bool)> {
-        self.chosen.read(input)
+    pub(crate) fn read(&self, input: &Input, is_bare: bool) -> anyhow::Result<(Dump, bool)> {
+        self.chosen.read(input, is_bare)
     }
 
     /// Checks that the options choose rows of files, which have no least time.

@@ -216,7 +216,11 @@ fn notices(rows: &[SpanRow], figures: &Figures<'_>) -> Vec<String> {
     }
     for (of, what, why) in [
         ("span", "span", "during which records were lost"),
-        ("function", "call", "that began before the recorded time"),
+        (
+            "function",
+            "call",
+            "that began before the recorded time, or lost records",
+        ),
     ] {
         let unknown_self = sum(of, |row| row.unknown_self);
         if unknown_self > 0 {
