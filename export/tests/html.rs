@@ -121,3 +121,64 @@ fn three_pages_without_one() -> Vec<u8> {
     end(12, &mut out);
     out
 }
+
+/// Two spans over threads, one in the other, that a thread is in twice.
+#[test]
+fn spans_over_threads_say_what_is_around_them_and_when_threads_were_in_them() {
+    let id = semantic::SPAN_ID.to_le_bytes();
+    let id = FieldOf {
+        extra: &[(tag::SEMANTIC, &id[..])],
+        ..field("id", Kind::U64, 0)
+    };
+    let part = |number, name, shape| {
+        event_entry(number, name, Level::Info, shape, std::slice::from_ref(&id))
+    };
+    let more = [
+        part(20, "outer", Shape::SpanNew),
+        part(21, "inner", Shape::SpanNew),
+        part(22, "enter", Shape::SpanEnter),
+        part(23, "exit", Shape::SpanExit),
+        part(24, "close", Shape::SpanClose),
+    ];
+    let mut out = start(Mode::Discard);
+    blocks::schema(&mut out, SESSION, schema().len() as u64, &more.concat()).unwrap();
+    let mut page = PageOf::new(0, 0);
+    for (at, ty, span) in [
+        (10, 20, 1),
+        (20, 22, 1),
+        (30, 21, 2),
+        (40, 22, 2),
+        (50, 23, 2),
+        (60, 23, 1),
+        (70, 22, 1),
+        (75, 24, 2),
+        (80, 23, 1),
+        (90, 24, 1),
+    ] {
+        page.event(at, ty, &[span]);
+    }
+    page.close().write(true, &mut out);
+    end(10, &mut out);
+    let (page, _) = Page::read(&html(&read(&out).unwrap()));
+    let all: Vec<&Slice> = page.tracks.iter().flatten().flatten().collect();
+    let lives: Vec<_> = all.iter().filter(|slice| slice.flags == 0).collect();
+    let name = |slice: &Slice| slice.link.map(|around| &all[around as usize].name[..]);
+    let mut shown: Vec<_> = lives.iter().map(|s| (&s.name[..], name(s))).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, [("inner", Some("outer")), ("outer", None)]);
+    let mut stays: Vec<_> = all.iter().filter(|slice| slice.flags == 4).collect();
+    stays.sort_by_key(|slice| slice.start);
+    let first = stays[0].start;
+    let stays: Vec<_> = stays
+        .iter()
+        .map(|s| (&s.name[..], s.start - first, s.end - s.start, name(s)))
+        .collect();
+    assert_eq!(
+        stays,
+        [
+            ("outer", 0, 40, Some("outer")),
+            ("inner", 20, 10, Some("inner")),
+            ("outer", 50, 10, Some("outer")),
+        ]
+    );
+}

@@ -236,6 +236,7 @@ mod tests {
     fn spans(name: &str, times: &[u64]) -> SpanTimes {
         SpanTimes {
             name: name.into(),
+            total_ns: times.iter().sum(),
             durations: durations(times),
             ..SpanTimes::default()
         }

@@ -61,7 +61,7 @@ impl Meta<'_, '_> {
 
     /// `processes`: number, name, id. `threads`: number, number of the process, name, id. `tracks`:
     /// number of the process, number of the thread or -1, what it shows, rows, 1 if its slices have no
-    /// duration, name of the argument that is a counter's value, its unit.
+    /// duration, name of the argument that is a counter's value, its unit, 1 if its slices have links.
     fn push_places(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"processes\":");
         list(self.processes, out, |(number, process), out| {
@@ -94,7 +94,8 @@ impl Meta<'_, '_> {
                 text(&track.value, out);
                 out.push(b',');
                 text(&track.unit, out);
-                out.push(b']');
+                let has_links = u8::from(kind.has_links());
+                out.extend_from_slice(format!(",{has_links}]").as_bytes());
             },
         );
     }

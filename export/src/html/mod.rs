@@ -5,7 +5,8 @@
 //! `page/`: HTML, a style sheet, and the scripts in the order in which they are read.
 
 pub(crate) mod about;
-pub(crate) mod meta;
+pub(crate) mod entered;
+mod meta;
 pub(crate) mod packed;
 pub(crate) mod page;
 pub(crate) mod rows;

@@ -7,10 +7,12 @@
 //! `data` has two sections, each a number of bytes and then those:
 //!
 //! 1. JSON: everything there is little of. `tracks` says how many rows each track has.
-//! 2. The rows, in the order of the tracks. Each is the number of its slices, then four columns:
+//! 2. The rows, in the order of the tracks. Each is the number of its slices, then five columns:
 //!    starts in ns, each from the one before, the first one from `first`; durations in ns; numbers of
-//!    names times 4, plus 1 if the slice has no end, plus 2 if it began before the first record;
-//!    arguments: 0 for none, 1 for the next text that was not met yet, n + 2 for text n.
+//!    names times 8, plus 1 if the slice has no end, plus 2 if it began before the first record, plus 4
+//!    if it is a time in which a thread was in a span over threads; arguments: 0 for none, 1 for the next
+//!    text that was not met yet, n + 2 for text n; and, in tracks of spans over threads and of such times,
+//!    the slice that is around, or that the thread was in: 0 for none, n + 1 for the slice with number n.
 //!
 //! `texts` has the texts of arguments: how many, then their lengths in bytes, then all of them.
 
@@ -35,7 +37,15 @@ pub(super) fn section(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends a row. `met` is how many texts of arguments were met before it.
-pub(super) fn row(slices: &[Slice], first_ns: u64, met: &mut u32, out: &mut Vec<u8>) {
+/// `places`: numbers of the slices of spans over threads, by those of the spans. `has_links`: the last column is
+/// there.
+pub(super) fn row(
+    (slices, has_links): (&[Slice], bool),
+    first_ns: u64,
+    places: &[u32],
+    met: &mut u32,
+    out: &mut Vec<u8>,
+) {
     number(slices.len() as u64, out);
     let mut before = first_ns;
     for slice in slices {
@@ -60,6 +70,11 @@ pub(super) fn row(slices: &[Slice], first_ns: u64, met: &mut u32, out: &mut Vec<
             Some(text) => u64::from(text) + 2,
         };
         number(word, out);
+    }
+    for slice in slices.iter().filter(|_| has_links) {
+        let place = slice.around.and_then(|life| places.get(life as usize));
+        let place = place.filter(|place| **place != u32::MAX);
+        number(place.map_or(0, |place| u64::from(*place) + 1), out);
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Kind {
     Events,
     /// Values of a counter of one name.
     Counter,
+    /// The times in which a thread was in a span over threads, by depth.
+    Entered,
     /// Spans over threads of one name, a lane each.
     Lasting,
 }
@@ -23,6 +25,11 @@ impl Kind {
         matches!(self, Self::Events | Self::Counter)
     }
 
+    /// Whether its slices say which span over threads they are of, or lie in.
+    pub(super) const fn has_links(self) -> bool {
+        matches!(self, Self::Entered | Self::Lasting)
+    }
+
     /// What the page calls it.
     pub(super) const fn word(self) -> &'static str {
         match self {
@@ -31,6 +38,7 @@ impl Kind {
             Self::TimedCalls(_) => "functions, timed",
             Self::Events => "events",
             Self::Counter => "counter",
+            Self::Entered => "in spans over threads",
             Self::Lasting => "over threads",
         }
     }
@@ -42,8 +50,10 @@ pub(super) mod flag {
     pub(in crate::html) const OPEN: u32 = 1;
     /// It began before the first record of its thread.
     pub(in crate::html) const BEFORE: u32 = 2;
+    /// It is a time in which a thread was in a span over threads.
+    pub(in crate::html) const ENTERED: u32 = 4;
     /// Bits of the flags below the number of the name.
-    pub(in crate::html) const BITS: u32 = 2;
+    pub(in crate::html) const BITS: u32 = 3;
 }
 
 /// Something with a beginning and an end; an event has both at one time.
@@ -57,6 +67,10 @@ pub(super) struct Slice {
     /// Number of its arguments' text; `None`: it has none.
     pub(super) args: Option<u32>,
     pub(super) flags: u32,
+    /// Of a span over threads: its number, and that of the one around it. Of a time in which a thread was
+    /// in one: that one's number in place of `around`.
+    pub(super) life: Option<u32>,
+    pub(super) around: Option<u32>,
 }
 
 /// A stretch of time in which events are not there.

@@ -10,6 +10,7 @@ use ringmark_decoder::{
 use ringmark_format::schema::semantic;
 
 use super::about::About;
+use super::entered::Entered;
 use super::meta::{Key, Meta};
 use super::rows::{Kind, Loss, Slice as Shown, Track, flag};
 use super::{packed, page};
@@ -34,6 +35,7 @@ pub(crate) struct Html<'w, 'p, 'a, W> {
     last_ns: u64,
     text: Vec<u8>,
     unplaced: u64,
+    entered: Entered,
 }
 
 impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
@@ -52,6 +54,7 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
             last_ns: plan.first_ns(),
             text: Vec::new(),
             unplaced: 0,
+            entered: Entered::default(),
         }
     }
 
@@ -133,6 +136,8 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
             name,
             args,
             flags: 0,
+            life: None,
+            around: None,
         }
     }
 
@@ -161,6 +166,19 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
         self.text = self.args.get(begun as usize).unwrap_or_default().to_vec();
         self.text.extend_from_slice(&end);
         self.take_text()
+    }
+
+    /// Shows the times in which threads were in spans over threads, and what was around those.
+    fn put_entered(&mut self) {
+        let last_ns = self.last_ns;
+        for (thread, depth, slice) in self.entered.finish(last_ns) {
+            self.of_thread(thread, Kind::Entered).put(depth, slice);
+        }
+        let tracks = self.tracks.iter_mut();
+        let lasting = tracks.filter(|(key, _)| key.2 == Kind::Lasting);
+        for slice in lasting.flat_map(|(_, track)| &mut track.rows).flatten() {
+            slice.around = slice.life.and_then(|life| self.entered.around(life));
+        }
     }
 
     /// A loss that nothing comes after lasts to the end: nothing is known of the thread any more.
@@ -204,6 +222,8 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
             name: self.name(of.name()),
             args: self.take_text(),
             flags: if is_before { flag::BEFORE } else { 0 },
+            life: None,
+            around: None,
         };
         self.track(place).begin(slice);
         Ok(())
@@ -247,6 +267,8 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
             name: self.name(&span.ty.name),
             args: self.take_text(),
             flags: flag::OPEN,
+            life: None,
+            around: None,
         };
         self.track(place).begin(slice);
         Ok(())
@@ -281,6 +303,7 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
 
     fn part(&mut self, of: &Event<'a>) -> io::Result<()> {
         self.see(of.thread(), of.wall_ns());
+        self.entered.part(of);
         Ok(())
     }
 
@@ -291,12 +314,17 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
             self.text.extend_from_slice(words.as_bytes());
         }
         self.see(lane.thread, span.end.wall_ns());
+        let (start, end) = (span.start_wall_ns(), span.end.wall_ns());
+        let name = self.name(&lane.ty.name);
+        let ids = (lane.session.process, span.id, span.parent);
         let slice = Shown {
-            start: span.start_wall_ns(),
-            end: span.end.wall_ns(),
-            name: self.name(&lane.ty.name),
+            start,
+            end,
+            name,
             args: self.take_text(),
             flags: 0,
+            life: Some(self.entered.life(ids, (start, end), name)),
+            around: None,
         };
         self.of_lane(lane).put(lane.number as usize, slice);
         Ok(())
@@ -305,12 +333,17 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
     fn lasts(&mut self, lane: &Lane<'a>, of: &Event<'a>) -> io::Result<()> {
         let (_, values) = event_words(of);
         self.text.extend_from_slice(&values);
+        let (start, end) = (of.wall_ns(), self.last_ns.max(of.wall_ns()));
+        let name = self.name(&lane.ty.name);
+        let ids = (lane.session.process, of.span, of.parent);
         let slice = Shown {
-            start: of.wall_ns(),
-            end: self.last_ns.max(of.wall_ns()),
-            name: self.name(&lane.ty.name),
+            start,
+            end,
+            name,
             args: self.take_text(),
             flags: flag::OPEN,
+            life: Some(self.entered.life(ids, (start, end), name)),
+            around: None,
         };
         self.of_lane(lane).put(lane.number as usize, slice);
         Ok(())
@@ -332,6 +365,10 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         Ok(())
     }
 
+    fn asks_parents(&self) -> bool {
+        true
+    }
+
     fn unplaced(&mut self, slices: u64) {
         self.unplaced = slices;
     }
@@ -341,8 +378,12 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        if !self.plan.cut.filter.has_time() {
+            self.last_ns = self.last_ns.max(self.plan.last_ns());
+        }
         self.close_losses();
         let last_ns = self.last_ns;
+        self.put_entered();
         self.tracks
             .values_mut()
             .for_each(|track| track.finish(last_ns));
@@ -360,8 +401,12 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         };
         packed::section(&meta.to_json(), &mut sections);
         let (mut rows, mut met) = (Vec::new(), 0);
-        for row in self.tracks.values().flat_map(|track| &track.rows) {
-            packed::row(row, self.plan.first_ns(), &mut met, &mut rows);
+        let places = self.entered.places(&self.tracks);
+        for (key, track) in &self.tracks {
+            for row in &track.rows {
+                let row = (&row[..], key.2.has_links());
+                packed::row(row, self.plan.first_ns(), &places, &mut met, &mut rows);
+            }
         }
         packed::section(&rows, &mut sections);
         let mut texts = Vec::new();

@@ -56,7 +56,10 @@ impl<'p, 'a> Lives<'p, 'a> {
             unknown: 0,
         };
         if plan.has_lives {
-            let mut events = plan.dump.events_of_lives();
+            let mut events = match viewer.asks_parents() {
+                true => plan.dump.events_alone(),
+                false => plan.dump.events_of_lives(),
+            };
             events.try_for_each(|output| lives.take(&output, viewer))?;
             lives.show_open(viewer)?;
         }

@@ -136,6 +136,11 @@ impl<'a> Plan<'a> {
         self.first_ns
     }
 
+    /// Wall time of the last item, in ns.
+    pub(crate) const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
     #[inline]
     fn meet(&mut self, output: &Output<'a>) {
         let at_ns = match output {

@@ -100,6 +100,11 @@ pub(crate) trait Viewer<'a> {
     /// Events are not there.
     fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()>;
 
+    /// Whether spans over threads come with the one around them.
+    fn asks_parents(&self) -> bool {
+        false
+    }
+
     /// Of so many slices it is not known what is around them: see [`crate::Written::unplaced`].
     fn unplaced(&mut self, _: u64) {}
 

@@ -9,8 +9,10 @@ pub(crate) struct Slice {
     pub(crate) end: u64,
     pub(crate) name: String,
     pub(crate) args: Option<String>,
-    /// 1: no end; 2: it began before the first record.
+    /// 1: no end; 2: it began before the first record; 4: a time in which a thread was in a span.
     pub(crate) flags: u64,
+    /// The slice around, or that the thread was in, by its number; only in tracks that have them.
+    pub(crate) link: Option<u64>,
 }
 
 /// The data of a page.
@@ -91,10 +93,11 @@ impl Page {
         let all: Vec<String> = lengths.iter().map(text).collect();
         let names: Vec<_> = meta["names"].as_array().unwrap().iter().collect();
         let mut met = 0;
-        let mut row = |_| {
+        let mut row = |has_links: bool| {
             let count = number(&mut rows) as usize;
             let mut column = || (0..count).map(|_| number(&mut rows)).collect::<Vec<_>>();
             let (starts, long, words, args) = (column(), column(), column(), column());
+            let links = if has_links { column() } else { vec![0; count] };
             let mut start = 0;
             let slice = |place: usize| {
                 start += starts[place];
@@ -106,23 +109,27 @@ impl Page {
                     }
                     n => Some(all[n as usize - 2].clone()),
                 };
-                let name = names[words[place] as usize / 4]
+                let name = names[words[place] as usize / 8]
                     .as_str()
                     .unwrap()
                     .to_owned();
-                let (end, flags) = (start + long[place], words[place] % 4);
+                let (end, flags) = (start + long[place], words[place] % 8);
                 Slice {
                     start,
                     end,
                     name,
                     args,
                     flags,
+                    link: links[place].checked_sub(1),
                 }
             };
             (0..count).map(slice).collect::<Vec<_>>()
         };
         let tracks = meta["tracks"].as_array().unwrap().iter();
-        let tracks = tracks.map(|track| (0..track[3].as_u64().unwrap()).map(&mut row).collect());
+        let tracks = tracks.map(|track| {
+            let rows = 0..track[3].as_u64().unwrap();
+            rows.map(|_| row(track[7] == 1)).collect()
+        });
         let tracks: Vec<Vec<Vec<Slice>>> = tracks.collect();
         assert!(rows.is_empty());
         Self { meta, tracks }

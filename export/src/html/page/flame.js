@@ -93,7 +93,7 @@ class Flame {
     const frame = this.nodeAt(event);
     if (!frame) return this.say(null);
     const { tree } = this, node = frame.node;
-    const of = node ? counted(tree.count[node], "slice") + ", " + duration(tree.self[node]) + " of its own" : "";
+    const of = node ? counted(tree.count[node], "slice") + ", " + duration(tree.self[node] + tree.torn[node]) + " of its own" : "";
     this.say([this.words(node), of], event);
   }
 }

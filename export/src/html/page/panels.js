@@ -34,8 +34,11 @@ function fact(name, value, isAlarm) {
 
 function facts(trace) {
   const { meta } = trace;
-  let open = 0, events = 0;
-  for (let slice = 0; slice < trace.size; slice++) open += trace.flags[slice] & OPEN;
+  let open = 0, events = 0, entered = 0;
+  for (let slice = 0; slice < trace.size; slice++) {
+    entered += trace.isEntered(slice) ? 1 : 0;
+    open += trace.isOpen(slice) && !trace.isEntered(slice) ? 1 : 0;
+  }
   for (const row of trace.rows) events += row.track.isEvents ? row.to - row.from : 0;
   const missing = trace.losses.reduce((sum, loss) => sum + loss.events, 0);
   return element("table", {},
@@ -43,7 +46,7 @@ function facts(trace) {
     fact("lasts", duration(meta.length)),
     fact("processes", count(trace.processes.size)),
     fact("threads", count(trace.threads.size)),
-    fact("spans and calls", count(trace.size - events)),
+    fact("spans and calls", count(trace.size - events - entered)),
     fact("events", count(events)),
     ...meta.panicked.map((thread) => fact("panicked", trace.threadLabel({ thread }), true)),
     fact("open at the end", count(open), open > 0),

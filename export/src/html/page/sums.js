@@ -1,11 +1,14 @@
 // What slices say together: a tree of stacks, sums by name, a histogram, search.
 
-// Stacks of names with their time within [from, to]: nodes in columns, node 0 around all. `whole` and
-// `took` are the number and the durations of the slices of which both ends are known, `max` the longest
-// of these.
+// Stacks of names with their time within [from, to]: nodes in columns, node 0 around all. `self` is the time
+// of their own, `torn` that of slices during which records were lost, so that it is not known how much of it
+// was spent inside. `total` is what is in them. `whole` and `took` are the number and the durations of the
+// slices of which both ends are known, `max` the longest of these, `lasted` the durations of spans over threads.
 function makeTree(trace, from, to) {
-  const tree = { parent: [-1], name: [-1], total: [0], self: [0], count: [0], whole: [0], took: [0], max: [0] };
-  const places = new Map();
+  const columns = ["self", "torn", "count", "tornCount", "whole", "took", "max", "lasted"];
+  const tree = { parent: [-1], name: [-1] };
+  columns.forEach((column) => tree[column] = [0]);
+  const places = new Map(), lives = new Map();
   const nodeOf = (parent, name) => {
     const key = parent * trace.meta.names.length + name;
     let node = places.get(key);
@@ -14,45 +17,98 @@ function makeTree(trace, from, to) {
       places.set(key, node);
       tree.parent.push(parent);
       tree.name.push(name);
-      for (const column of [tree.total, tree.self, tree.count, tree.whole, tree.took, tree.max]) column.push(0);
+      columns.forEach((column) => tree[column].push(0));
     }
     return node;
   };
+  // The node of a span over threads: below that of the span around it.
+  const lifeOf = (slice) => {
+    let node = lives.get(slice);
+    if (node === undefined) {
+      lives.set(slice, 0);
+      const around = trace.link[slice];
+      node = nodeOf(around >= 0 ? lifeOf(around) : 0, trace.name[slice]);
+      lives.set(slice, node);
+    }
+    return node;
+  };
+  const threads = new Map();
   for (const track of trace.tracks) {
-    if (!track.isEvents) addTrack(trace, track, [from, to], tree, nodeOf);
+    if (track.isEvents) continue;
+    if (track.thread < 0) addLives(trace, track, [from, to], tree, lifeOf);
+    else threads.set(track.thread, [...(threads.get(track.thread) || []), track]);
   }
+  for (const tracks of threads.values()) addThread(trace, tracks, [from, to], tree, nodeOf, lifeOf);
+  tree.total = tree.self.map((time, node) => time + tree.torn[node]);
+  // What is inside was met later.
+  for (let node = tree.total.length - 1; node > 0; node--) tree.total[tree.parent[node]] += tree.total[node];
   return tree;
 }
 
-// Lanes of spans over threads do not lie in each other: each is a stack of its own.
-function addTrack(trace, track, [from, to], tree, nodeOf) {
-  let around = null;
+// Counts a slice at its node.
+function countSlice(trace, tree, node, slice) {
+  tree.count[node]++;
+  if (!trace.isWhole(slice)) return;
+  const took = trace.end[slice] - trace.start[slice];
+  tree.whole[node]++;
+  tree.took[node] += took;
+  tree.max[node] = Math.max(tree.max[node], took);
+}
+
+// Spans over threads: their time is that in which threads were in them.
+function addLives(trace, track, [from, to], tree, lifeOf) {
   for (const number of track.rows) {
     const row = trace.rows[number];
-    const first = trace.firstLasting(row, from);
-    const nodes = [];
-    let outer = 0;
-    for (let slice = first; slice < row.to && trace.start[slice] < to; slice++) {
-      let parent = 0;
-      if (around && track.thread >= 0) {
-        while (outer + 1 < around.nodes.length && trace.start[around.first + outer + 1] <= trace.start[slice]) outer++;
-        parent = around.nodes[outer] || 0;
-      }
-      const node = nodeOf(parent, trace.name[slice]);
-      const time = Math.min(trace.end[slice], to) - Math.max(trace.start[slice], from);
-      tree.total[node] += time;
-      tree.self[node] += time;
-      tree.self[parent] -= time;
-      tree.count[node]++;
-      if (trace.isWhole(slice)) {
-        const took = trace.end[slice] - trace.start[slice];
-        tree.whole[node]++;
-        tree.took[node] += took;
-        tree.max[node] = Math.max(tree.max[node], took);
-      }
-      nodes.push(node);
+    for (let slice = trace.firstLasting(row, from); slice < row.to && trace.start[slice] < to; slice++) {
+      const node = lifeOf(slice);
+      countSlice(trace, tree, node, slice);
+      tree.lasted[node] += Math.min(trace.end[slice], to) - Math.max(trace.start[slice], from);
     }
-    around = { first, nodes };
+  }
+}
+
+// What a thread did: spans, calls and the times in spans over threads lie in each other by their times.
+function addThread(trace, tracks, [from, to], tree, nodeOf, lifeOf) {
+  const stack = [], hasLosses = trace.losses.length > 0;
+  for (const [slice, track] of inOrder(trace, tracks, [from, to])) {
+    while (stack.length > 0 && (stack.at(-1).end < trace.end[slice] || stack.at(-1).end <= trace.start[slice])) stack.pop();
+    const around = stack.at(-1), isEntered = trace.isEntered(slice);
+    const node = isEntered ? lifeOf(trace.link[slice]) : nodeOf(around ? around.node : 0, trace.name[slice]);
+    const time = Math.min(trace.end[slice], to) - Math.max(trace.start[slice], from);
+    const isTorn = hasLosses && trace.isTorn(slice, track);
+    tree[isTorn ? "torn" : "self"][node] += time;
+    if (isTorn && !isEntered) tree.tornCount[node]++;
+    if (around) tree[around.isTorn ? "torn" : "self"][around.node] -= time;
+    if (!isEntered) countSlice(trace, tree, node, slice);
+    stack.push({ end: trace.end[slice], node, isTorn });
+  }
+}
+
+// The slices of a thread's tracks in the order of their starts, the longer ones first.
+function* inOrder(trace, tracks, [from, to]) {
+  const cursors = [];
+  for (const track of tracks) {
+    for (const number of track.rows) {
+      const row = trace.rows[number], at = trace.firstLasting(row, from);
+      if (at < row.to && trace.start[at] < to) cursors.push({ at, end: row.to, track });
+    }
+  }
+  const isBefore = (a, b) => trace.start[a.at] - trace.start[b.at] || trace.end[b.at] - trace.end[a.at];
+  cursors.sort(isBefore);
+  while (cursors.length > 0) {
+    const first = cursors[0];
+    yield [first.at, first.track];
+    if (++first.at >= first.end || trace.start[first.at] >= to) {
+      cursors.shift();
+      continue;
+    }
+    // There are few rows: the first one sinks to its place.
+    let place = 0;
+    while (place + 1 < cursors.length && isBefore(cursors[place + 1], first) < 0) {
+      cursors[place] = cursors[place + 1];
+      place++;
+    }
+    cursors[place] = first;
   }
 }
 
@@ -62,13 +118,14 @@ function sumsByName(tree) {
   for (let node = 1; node < tree.name.length; node++) {
     const name = tree.name[node];
     let sum = sums.get(name);
-    if (!sum) sums.set(name, sum = { name, count: 0, whole: 0, total: 0, self: 0, took: 0, max: 0 });
+    if (!sum) sums.set(name, sum = { name, count: 0, whole: 0, total: 0, self: 0, torn: 0, took: 0, max: 0 });
     sum.count += tree.count[node];
     sum.whole += tree.whole[node];
     sum.took += tree.took[node];
     sum.self += tree.self[node];
+    sum.torn += tree.tornCount[node];
     sum.max = Math.max(sum.max, tree.max[node]);
-    if (!isInside(tree, node, name)) sum.total += tree.total[node];
+    if (!isInside(tree, node, name)) sum.total += tree.lasted[node] || tree.total[node];
   }
   return [...sums.values()].sort((a, b) => b.self - a.self);
 }
@@ -81,10 +138,10 @@ function isInside(tree, node, name) {
   return false;
 }
 
-// Calls `each` for the slices with a duration that lie in [from, to] in part; `name` < 0: of all names.
+// Calls `each` for the spans and calls that lie in [from, to] in part; `name` < 0: of all names.
 function eachSlice(trace, name, [from, to], each) {
   for (const row of trace.rows) {
-    if (row.track.isEvents) continue;
+    if (row.track.isEvents || (row.track.hasLinks && row.track.thread >= 0)) continue;
     for (let slice = trace.firstLasting(row, from); slice < row.to && trace.start[slice] < to; slice++) {
       if (name < 0 || trace.name[slice] === name) each(slice);
     }

@@ -30,6 +30,8 @@ function spansPanel(app) {
   });
   const table = tableOf(["name", "count", ...(isCut ? ["cut"] : []), "self", "total", "mean", "P99", "longest"], rows, NUMBERS);
   const left = element("div", { className: "narrow" }, table);
+  const torn = sums.reduce((sum, of) => sum + of.torn, 0);
+  if (torn > 0) left.append(element("p", { className: "soft", textContent: "self is without " + counted(torn, "span or call").replace("span or calls", "spans and calls") + " during which records were lost" }));
   if (isCut) left.append(element("p", { className: "soft", textContent: "cut: no known beginning or end, so no duration; mean, P99 and longest are without them" }));
   if (sums.length > rows.length) left.append(element("p", { className: "soft", textContent: "and " + counted(sums.length - rows.length, "more name") }));
   return element("div", { className: "columns" }, left, histogramOf(app, isCut), slowestOf(app));

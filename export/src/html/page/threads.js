@@ -2,7 +2,8 @@
 
 const THREADS_SHOWN = 300;
 
-// The threads, with what of them lies in the stretch. Spans over threads are in none of them.
+// The threads, with what of them lies in the stretch. Of a span over threads that is the time in which they
+// were in it.
 function sumsByThread(trace, stretch) {
   const sums = new Map();
   for (const number of trace.threads.keys()) sums.set(number, { number, outermost: [], busy: 0, spans: 0, events: 0, lost: 0 });
@@ -50,7 +51,7 @@ function threadsPanel(app) {
     return tableRow([show, duration(sum.busy), part, ...[sum.spans, sum.events, sum.lost].map(count)], [1, 2, 3, 4, 5]);
   });
   const table = tableOf(["thread", "busy", "of the time", "spans and calls", "events", "events not here"], rows, [1, 2, 3, 4, 5]);
-  const about = [element("p", { className: "soft", textContent: "busy: within a span or call that is here" })];
+  const about = [element("p", { className: "soft", textContent: "busy: within a span or call that is here; one over threads counts as often as the thread was in it" })];
   if (sums.length > rows.length) about.push(element("p", { className: "soft", textContent: "and " + counted(sums.length - rows.length, "more thread") }));
   if (all.length > sums.length) about.push(element("p", { className: "soft", textContent: "and " + counted(all.length - sums.length, "thread") + " with nothing in this stretch" }));
   return element("div", {}, table, ...about);

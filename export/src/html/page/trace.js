@@ -1,6 +1,6 @@
 // The trace: columns of slices, rows of slices, the texts of arguments.
 
-const OPEN = 1, BEFORE = 2, FLAGS = 4;
+const OPEN = 1, BEFORE = 2, ENTERED = 4, FLAGS = 8;
 
 class Columns {
   constructor(length) {
@@ -9,11 +9,13 @@ class Columns {
     this.name = new Uint32Array(length);
     this.flags = new Uint8Array(length);
     this.text = new Int32Array(length);
+    // The slice that is around a span over threads, or that a thread was in; -1: none.
+    this.link = new Int32Array(length).fill(-1);
   }
 }
 
 // Reads one row into the columns from `from` on. Texts that were not met yet have the next numbers.
-function readRow(reader, columns, from, length, met) {
+function readRow(reader, columns, from, length, met, hasLinks) {
   const to = from + length;
   for (let i = from, at = 0; i < to; i++) columns.start[i] = at += reader.number();
   for (let i = from; i < to; i++) columns.end[i] = columns.start[i] + reader.number();
@@ -26,6 +28,7 @@ function readRow(reader, columns, from, length, met) {
     const word = reader.number();
     columns.text[i] = word > 1 ? word - 2 : word === 1 ? met++ : -1;
   }
+  for (let i = from; hasLinks && i < to; i++) columns.link[i] = reader.number() - 1;
   return met;
 }
 
@@ -47,7 +50,7 @@ class Trace {
     this.meta = meta;
     this.length = Math.max(meta.length, 1);
     this.texts = null;
-    this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value, unit]) => ({ process, thread, label, depth, isEvents, value, unit, rows: [] }));
+    this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value, unit, hasLinks]) => ({ process, thread, label, depth, isEvents, value, unit, hasLinks, rows: [] }));
     this.readRows(rows);
     this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
     this.processes = new Map(meta.processes.map(([number, name, pid]) => [number, { name, pid }]));
@@ -63,7 +66,7 @@ class Trace {
     for (const track of this.tracks) {
       for (let depth = 0; depth < track.depth; depth++) {
         const length = reader.number();
-        met = readRow(reader, columns, number, length, met);
+        met = readRow(reader, columns, number, length, met, track.hasLinks);
         track.rows.push(this.rows.length);
         this.rows.push({ from: number, to: number + length, track, depth });
         number += length;
@@ -75,6 +78,7 @@ class Trace {
     this.name = columns.name.subarray(0, number);
     this.flags = columns.flags.subarray(0, number);
     this.text = columns.text.subarray(0, number);
+    this.link = columns.link.subarray(0, number);
   }
 
   nameOf(slice) {
@@ -86,6 +90,21 @@ class Trace {
     if (text < 0) return "";
     if (!this.texts) return "(being read)";
     return this.decoder.decode(this.texts.bytes.subarray(this.texts.ends[text], this.texts.ends[text + 1]));
+  }
+
+  // Whether records of a slice's thread were lost while it lasted: then its own time is not known.
+  isTorn(slice, track) {
+    if (!this.lossesOf) {
+      this.lossesOf = new Map();
+      for (const loss of this.losses) {
+        const key = loss.thread >= 0 ? loss.thread : "p" + loss.process;
+        if (!this.lossesOf.has(key)) this.lossesOf.set(key, []);
+        this.lossesOf.get(key).push(loss);
+      }
+    }
+    const touches = (loss) => loss.from <= this.end[slice] && loss.to >= this.start[slice] && !isBeforeAll(loss);
+    const keys = [track.thread, "p" + track.process];
+    return keys.some((key) => (this.lossesOf.get(key) || []).some(touches));
   }
 
   // The values of a counter's row with the least and the most; null: one of them is no number.
@@ -123,6 +142,11 @@ class Trace {
     return (this.flags[slice] & (OPEN | BEFORE)) === 0;
   }
 
+  // Whether it is a time in which a thread was in a span over threads, which is a slice of its own.
+  isEntered(slice) {
+    return (this.flags[slice] & ENTERED) !== 0;
+  }
+
   isEvent(slice) {
     return this.rowOf(slice).track.isEvents === 1;
   }
@@ -155,10 +179,11 @@ class Trace {
     return next > row.from && this.end[next - 1] > time ? next - 1 : next;
   }
 
-  // The slice around another one in its track, or -1. Lanes of spans over threads do not nest.
+  // The slice around another one in its track, or -1. Spans over threads, and the times in them, say it.
   parentOf(slice) {
     const row = this.rowOf(slice);
-    if (row.depth === 0 || row.track.thread < 0) return -1;
+    if (row.track.hasLinks) return this.link[slice];
+    if (row.depth === 0) return -1;
     const around = this.rows[row.track.rows[row.depth - 1]];
     const place = this.firstAt(this.start[slice] + 0.5, around.from, around.to) - 1;
     return place >= around.from && this.end[place] >= this.end[slice] ? place : -1;
