@@ -190,7 +190,7 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     (
         "export/src/html/",
-        &["about", "rows", "packed", "meta", "page", "writer"],
+        &["about", "rows", "packed", "meta", "entered", "page", "writer"],
     ),
     (
         "export/src/ctf/",

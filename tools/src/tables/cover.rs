@@ -70,7 +70,11 @@ fn of_process(covers: &[Cover<'_>]) -> Vec<String> {
             (false, false) if cover.overwritten > 0 => "the last ",
             (false, false) => "",
         };
-        let mut line = format!("{what} {part}{}", duration(cover.length_ns()));
+        let length = match cover.session.has_times() {
+            true => duration(cover.length_ns()),
+            false => "a time that is not known".to_owned(),
+        };
+        let mut line = format!("{what} {part}{length}");
         if cover.overwritten > 0 {
             let events = counted(cover.overwritten, "event");
             line += &format!("; {events} before were overwritten");
