@@ -85,7 +85,7 @@ unsafe fn register_between(
 
 /// Reports why the events stay off, where every other such reason is reported, too.
 fn report_off(why: &str) {
-    if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
+    if raw::is_verbose() {
         let line = format!("ringmark: events of C code are off: {why}\n");
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }

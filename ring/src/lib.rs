@@ -81,8 +81,8 @@ pub use protocol::{
 };
 #[cfg(not(loom))]
 pub use system::{
-    clean, clock, consumer_lease, file_lock, guard, identity, mapping, own_maps, process_end, raw,
-    removals, ring_file, room, session_dir, small_file,
+    clean, clock, consumer_lease, environment, file_lock, guard, identity, mapping, own_maps,
+    process_end, raw, removals, ring_file, room, session_dir, small_file,
 };
 #[cfg(not(loom))]
 pub use system::{

@@ -207,6 +207,14 @@ fn close_all() {
     thread::sleep(Duration::from_secs(60));
 }
 
+/// Goes into another directory, and has a child there.
+fn moved() {
+    emit(EVENTS);
+    env::set_current_dir("elsewhere").expect("a directory");
+    wait(fork(true, || emit(EVENTS)));
+    emit(EVENTS);
+}
+
 fn main() {
     let mut arguments = env::args().skip(1);
     let how = arguments.next().expect("a way");
@@ -225,6 +233,7 @@ fn main() {
         "exec" => exec(),
         "silent" => silent(),
         "close" => close_all(),
+        "moved" => moved(),
         "reserved" => reserved(session.expect("a session")),
         "leaf" => emit(EVENTS),
         _ => panic!("unknown way {how}"),

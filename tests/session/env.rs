@@ -13,6 +13,7 @@ use ringmark_tests::recording::read;
 use ringmark_tests::{Running, run, wait_until};
 
 const EMIT: &str = ringmark_tests::program!("emit");
+const FORKS: &str = ringmark_tests::program!("forks");
 const KNOBS: &str = ringmark_tests::program!("knobs");
 
 fn knobs(fixture: &Fixture, variables: &[(&str, &str)]) -> Finished {
@@ -43,6 +44,42 @@ fn counts(fixture: &Fixture) -> BTreeMap<String, u64> {
 
 fn names(fixture: &Fixture) -> Vec<String> {
     counts(fixture).into_keys().collect()
+}
+
+#[test]
+fn a_relative_directory_is_that_of_the_start() {
+    let fixture = Fixture::new("relative");
+    let elsewhere = fixture.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for keep in ["crash", "always"] {
+        let mut command = fixture.program(FORKS, &format!("mode=overwrite,keep={keep}"));
+        command.arg("moved").current_dir(fixture.path(""));
+        command.env("RINGMARK_DIR", "relative");
+        let _ = run(&mut command, SOON).unwrap().expect_code(0);
+        let kept = fs::read_dir(fixture.path("relative")).unwrap().flatten();
+        let rings = kept.filter(|entry| entry.path().extension().is_some_and(|e| e == "ring"));
+        let wanted = if keep == "always" { 2 } else { 0 };
+        assert_eq!(rings.count(), wanted, "{keep}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{keep}");
+    }
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_the_reason() {
+    use std::os::unix::ffi::OsStrExt;
+    for (name, value) in [
+        ("RINGMARK", &b"mode=\xff"[..]),
+        ("RINGMARK_FILTER", b"off\xff"),
+    ] {
+        let fixture = Fixture::new("no-text");
+        let mut command = fixture.program(KNOBS, "1");
+        command.args(["10", "0"]);
+        command.env(name, std::ffi::OsStr::from_bytes(value));
+        let _ = run(&mut command, SOON).unwrap().expect_code(0);
+        let note = note(&fixture).unwrap_or_default();
+        assert!(note.contains('\u{fffd}'), "{name}: {note:?}");
+        assert_eq!(fixture.ring_files().len(), 0, "{name}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::random::Random;
-use ringmark_tests::{Running, binary, require_tools, run, wait_until};
+use ringmark_tests::{Running, binary, log_skip, require_tools, run, wait_until};
 use rustix::process::geteuid;
 
 const KEEPER: &str = ringmark_tests::program!("keeper");
@@ -233,4 +233,54 @@ fn what_an_ended_session_held_is_in_no_later_one() {
         assert!(found.len() > 1 << 20, "a session");
         assert_eq!(hits(&found, &keeper.shown), 0, "round {round}");
     }
+}
+
+/// A program with the setuid bit of root, run by nobody.
+fn with_rights_of_root(fixture: &Fixture, program: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt;
+    let copy = fixture.path("setuid");
+    fs::copy(program, &copy).unwrap();
+    fs::set_permissions(&copy, PermissionsExt::from_mode(0o4755)).unwrap();
+    let mut command = fixture.command("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(copy);
+    command
+}
+
+#[test]
+fn a_program_with_more_rights_does_not_obey_its_caller() {
+    use std::os::unix::fs::PermissionsExt;
+    if !require_tools(&["setpriv", "id"]) {
+        return;
+    }
+    assert!(geteuid().is_root(), "needs root: to be two users");
+    let fixture = Fixture::new("setuid");
+    fs::set_permissions(fixture.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+    let who = run(&mut with_rights_of_root(&fixture, "/usr/bin/id"), SOON).unwrap();
+    if !who.stdout_text().contains("euid=0") {
+        log_skip("a_program_with_more_rights_does_not_obey_its_caller: no setuid bits here");
+        return;
+    }
+    // Root's own directory, with what a start clears away.
+    let of_root = fixture.path("of-root");
+    fs::create_dir(&of_root).unwrap();
+    fs::set_permissions(&of_root, PermissionsExt::from_mode(0o700)).unwrap();
+    let left = of_root.join("99999999-data.stream");
+    fs::write(&left, "what a streamer left").unwrap();
+    let usual = Path::new("/dev/shm/ringmark-0");
+    let was_there = usual.exists();
+    for dir in [fixture.path("made-by-nobody"), of_root.clone()] {
+        let mut command = with_rights_of_root(&fixture, EMIT);
+        command.args(["0", "10"]);
+        command.env("RINGMARK", "mode=discard,keep=always,session=64M");
+        command.env("RINGMARK_DIR", &dir);
+        command.env("RINGMARK_FILTER", "no level at all");
+        command.env("RINGMARK_VERBOSE", "1");
+        let done = run(&mut command, SOON).unwrap().expect_code(0);
+        assert_eq!(done.stderr_text(), "");
+    }
+    assert!(!fixture.path("made-by-nobody").exists());
+    assert!(left.exists(), "nothing is removed");
+    assert_eq!(fs::read_dir(&of_root).unwrap().count(), 1);
+    assert_eq!(usual.exists(), was_there);
 }

@@ -26,13 +26,13 @@ fn begin() {
     let Some(_session) = ringmark::Session::start_in_front_of_program() else {
         return;
     };
+    // A program with more rights than its caller has no session: none of the variables counts there.
     let requests = std::env::var("RINGMARK_TRACE").unwrap_or_default();
-    if let Err(error) = control::install_and_start(threads, &requests) {
-        let is_verbose = std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1");
-        if is_verbose {
-            let line = format!("ringmark: RINGMARK_TRACE: {error}\n");
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
-        }
+    if let Err(error) = control::install_and_start(threads, &requests)
+        && ringmark::__private::raw::is_verbose()
+    {
+        let line = format!("ringmark: RINGMARK_TRACE: {error}\n");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
 }
 

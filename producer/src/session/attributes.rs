@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use ringmark_format::attribute::{self, tag};
-use ringmark_ring::small_file;
+use ringmark_ring::{environment, small_file};
 
 use crate::setup::{Options, reference};
 
@@ -52,7 +52,7 @@ fn process_name() -> String {
 
 /// Service name and version, as OpenTelemetry's variables say.
 fn service() -> (String, String) {
-    let resource = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    let resource = environment::text("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let of = |key: &str| {
         let pairs = resource.split(',').filter_map(|pair| pair.split_once('='));
         pairs
@@ -60,9 +60,7 @@ fn service() -> (String, String) {
             .map(|(_, v)| v.trim().to_owned())
             .next()
     };
-    let name = std::env::var("OTEL_SERVICE_NAME")
-        .ok()
-        .or_else(|| of("service.name"));
+    let name = environment::text("OTEL_SERVICE_NAME").or_else(|| of("service.name"));
     (
         name.unwrap_or_default(),
         of("service.version").unwrap_or_default(),

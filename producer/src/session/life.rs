@@ -10,6 +10,7 @@ use ringmark_format::Uuid;
 use ringmark_format::session::{Clock, Mode, SessionState, exit_status, phase};
 use ringmark_ring::consumer_lease;
 use ringmark_ring::control_lock::ControlLock;
+use ringmark_ring::environment;
 
 use super::control::Helper;
 use super::core::Core;
@@ -62,7 +63,7 @@ pub(crate) fn start_from_env() -> Option<Session> {
 
 /// The same, with options that are changed.
 fn start_changed(change: fn(Options) -> Options) -> Option<Session> {
-    let wanted = std::env::var("RINGMARK").unwrap_or_default();
+    let wanted = environment::text("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
         Ok(None) => return None,
         Ok(Some(options)) => start(with_env(change(options))),
@@ -72,8 +73,8 @@ fn start_changed(change: fn(Options) -> Options) -> Option<Session> {
 }
 
 fn with_env(mut options: Options) -> Options {
-    options.filter = std::env::var("RINGMARK_FILTER").unwrap_or_default();
-    let tags = std::env::var("RINGMARK_TAGS").unwrap_or_default();
+    options.filter = environment::text("RINGMARK_FILTER").unwrap_or_default();
+    let tags = environment::text("RINGMARK_TAGS").unwrap_or_default();
     options.tags = tags
         .split(',')
         .map(str::trim)
@@ -272,7 +273,7 @@ impl Session {
     /// process has. A failure leaves a note, as that of [`start_from_env`](crate::start_from_env).
     #[must_use]
     pub fn start_in_running_process(settings: &str) -> Option<Self> {
-        let wanted = std::env::var("RINGMARK").unwrap_or_default();
+        let wanted = environment::text("RINGMARK").unwrap_or_default();
         let options = Options::parse(&wanted).ok().flatten().unwrap_or_default();
         let clock = other_copies::clock_of_process().unwrap_or(options.clock);
         // The threads run already: each makes its ring at its first record.

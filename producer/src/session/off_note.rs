@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use ringmark_ring::{room, session_dir};
+use ringmark_ring::{environment, room, session_dir};
 
 use super::create;
 use crate::setup::StartError;
@@ -37,7 +37,7 @@ pub(super) fn leave(error: &StartError) {
         let _ = session_dir::create(&note)
             .and_then(|mut file| file.write_all(format!("{error}\n").as_bytes()));
     }
-    if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
+    if environment::is_verbose() {
         let line = format!("ringmark: tracing is off: {error}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

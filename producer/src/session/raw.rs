@@ -3,6 +3,7 @@
 use core::ptr;
 
 use ringmark_ring::Writer;
+pub use ringmark_ring::environment::is_verbose;
 pub use ringmark_ring::reservation::RawReservation;
 pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
 pub use ringmark_ring::{RawSpan, SpanStack, span_stack};

@@ -1,4 +1,5 @@
-//! The environment variables that traced programs read, each with what it does, for the reference.
+//! The environment variables that traced programs read, each with what it does, for the reference. A program with
+//! more rights than its caller reads none of them.
 
 /// An environment variable, as reference and manual pages show it.
 #[derive(Debug, Clone, Copy)]

@@ -144,13 +144,19 @@ pub(crate) fn start_from_env() -> Option<Session> {
     match started {
         Ok(session) => Some(session),
         Err(error) => {
-            if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|value| value == "1") {
+            if is_verbose() {
                 let line = format!("ringmark: tracing is off: {error}\n");
                 let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
             }
             None
         }
     }
+}
+
+/// Whether the program is to print why it is not traced.
+#[must_use]
+pub fn is_verbose() -> bool {
+    std::env::var_os("RINGMARK_VERBOSE").is_some_and(|value| value == "1")
 }
 
 /// Gets a ring for this thread: `false`, there is none.

@@ -1,5 +1,5 @@
-//! Which process wrote a session, and whether it still lives: boot id, pid namespace, pid and start
-//! time, never a bare pid.
+//! Which process wrote a session, and whether it still lives: boot id, pid namespace, pid, and what that
+//! process holds of the file, never a bare pid.
 //!
 //! A pid alone proves nothing. It is given to another process soon after, means another process in
 //! another namespace, and stays the same when a process becomes another program by `exec`.
@@ -8,7 +8,6 @@
 //! | --- | --- | --- |
 //! | record lock on byte 0 of the file | dead processes, `exec`, a child that inherited the file | a process that closed some descriptor of the file |
 //! | writable map of the file from its start | readers, which map it read-only | without the right to read the maps |
-//! | start time of the pid | a later process with the same pid | in another time namespace |
 //! | pid namespace, by inode | equal pids of two containers | without `/proc` |
 //! | boot id | a session from before the last boot | in containers that are shown one of their own |
 //!
@@ -97,10 +96,11 @@ pub enum Liveness {
 
 /// Whether the process that wrote `header` still holds the session in `file`.
 ///
-/// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, and
-/// another process may have written the header, the process must hold the session's record lock or
-/// map the file. Start times of another time namespace are moved by an offset, so they say nothing
-/// there. Elsewhere, and where either side has no `/proc` to tell, the record lock decides alone.
+/// In its own pid namespace: the process of that pid must hold the session's record lock or map the file as
+/// a producer does, which no later process of the same pid does, and none that became another program by
+/// `exec`. Its start time says nothing against them: an emulator tells a program another one than `/proc`
+/// tells others, and so does another time namespace.
+/// Elsewhere, and where either side has no `/proc` to tell, the record lock decides alone.
 /// (A lock on the open file description would survive in forked children.) Another boot id proves
 /// nothing: containers are shown one of their own.
 #[must_use]
@@ -115,15 +115,7 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
     }
     let holds = crate::system::file_lock::holder(file, LIFE_BYTE)
         .is_some_and(|pid| pid as u32 == header.pid);
-    if header.start_time == 0 {
-        return alive_if(holds);
-    }
-    let who = header.pid.to_string();
-    let started = start_time(&who);
-    if started != Some(header.start_time) && (started.is_none() || shares_clocks(&who)) {
-        return Liveness::Dead;
-    }
-    alive_if(holds || is_mapped(&who, file))
+    alive_if(holds || is_mapped(&header.pid.to_string(), file))
 }
 
 /// Whether a process that can be seen has the same time namespace: the same monotonic clock, and

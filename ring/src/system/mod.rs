@@ -10,7 +10,7 @@
 //! From the ground up:
 //!
 //! - Calls of the system: [`raw`] makes one without the C library, [`file_lock`] locks bytes of a file,
-//!   [`small_file`] reads `/proc`, [`clock`] reads the clocks.
+//!   [`small_file`] reads `/proc`, [`clock`] reads the clocks, [`environment`] the variables.
 //! - Memory: [`guard`] handles the SIGBUS of a file that was truncated, [`mapping`] maps a file as
 //!   atomic words.
 //! - A session: [`session_dir`] is where its file lies, [`ring_file`] takes the file apart and maps
@@ -49,6 +49,7 @@ pub mod clean;
 pub mod clock;
 pub mod consumer_lease;
 mod dead;
+pub mod environment;
 pub mod file_lock;
 pub mod guard;
 pub mod identity;

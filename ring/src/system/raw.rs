@@ -41,8 +41,37 @@ pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     // SAFETY: as above.
     unsafe {
-        libc::syscall(number, first, second, third, fourth)
+        by_c_library(number, [first, second, third, fourth])
     }
+}
+
+/// The same by the C library, for processors that have no instruction here. `errno` is as it was.
+///
+/// # Safety
+/// As [`syscall`].
+#[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
+unsafe fn by_c_library(number: i64, arguments: [u64; 4]) -> i64 {
+    let [first, second, third, fourth] = arguments;
+    // SAFETY: the place of this thread's `errno`, which is there as long as the thread.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    // SAFETY: the caller keeps to the rules of the call.
+    let result = unsafe { libc::syscall(number, first, second, third, fourth) };
+    let result = if result == -1 {
+        -i64::from(*errno)
+    } else {
+        result
+    };
+    *errno = before;
+    result
+}
+
+/// Whether this program runs with more rights than its caller: by a setuid bit, capabilities of its file, or
+/// a change of its security context.
+#[must_use]
+pub fn is_secure() -> bool {
+    // SAFETY: no pointer is given.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// `PIDFD_GET_INFO` of Linux 6.13 and later, for a struct of 64 bytes.
@@ -80,5 +109,19 @@ mod tests {
         // SAFETY: closes nothing.
         let error = unsafe { syscall(libc::SYS_close, [u64::MAX, 0, 0, 0]) };
         assert_eq!(error, -i64::from(libc::EBADF));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "no system calls there")]
+    fn so_it_does_by_the_c_library_and_errno_stays() {
+        let errno = || std::io::Error::last_os_error().raw_os_error();
+        // SAFETY: closes nothing.
+        let close = || unsafe { by_c_library(libc::SYS_close, [u64::MAX, 0, 0, 0]) };
+        let before = errno();
+        assert_eq!(close(), -i64::from(libc::EBADF));
+        assert_eq!(errno(), before);
+        // SAFETY: no arguments.
+        let own = unsafe { by_c_library(libc::SYS_getpid, [0; 4]) };
+        assert_eq!(own, i64::from(std::process::id()));
     }
 }

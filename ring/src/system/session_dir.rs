@@ -21,6 +21,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::published_static::Published;
+use crate::system::environment;
+
 /// File name ending of a ring file.
 pub const RING_FILE_ENDING: &str = ".ring";
 /// File name ending of a ring file that is being laid out.
@@ -98,9 +101,26 @@ impl std::error::Error for DirError {}
 /// The directory of this user's sessions. It need not exist yet, and was not checked.
 #[must_use]
 pub fn path() -> PathBuf {
-    match std::env::var_os("RINGMARK_DIR") {
-        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-        _ => PathBuf::from(format!("/dev/shm/ringmark-{}", uid())),
+    match environment::variable("RINGMARK_DIR") {
+        Some(dir) => absolute(PathBuf::from(dir)),
+        None => PathBuf::from(format!("/dev/shm/ringmark-{}", uid())),
+    }
+}
+
+/// The path from the directory that this process was in when it asked first, also after `chdir` and in
+/// children that it forks.
+fn absolute(path: PathBuf) -> PathBuf {
+    static FIRST: Published<(PathBuf, PathBuf)> = Published::new();
+    if path.is_absolute() {
+        return path;
+    }
+    // Where there is no current directory, opening says so.
+    let found = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+    let first = FIRST.get_or_publish(|| Box::new((path.clone(), found.clone())));
+    if first.0 == path {
+        first.1.clone()
+    } else {
+        found
     }
 }
 
