@@ -15,7 +15,8 @@ pub enum Cause {
     Oversize = 2,
     /// A signal handler interrupted a reservation and its record did not fit the open page.
     Nested = 3,
-    /// The session's memory cap, or the filesystem, had no room for a ring.
+    /// The session's memory cap, or the filesystem, had no room for a ring; or there was none for another span
+    /// that lives.
     NoMemory = 4,
     /// The thread had already given its ring back.
     ThreadExited = 5,

@@ -179,6 +179,9 @@ impl Kind {
     }
 }
 
+/// Value of a field with semantic SPAN_ID or PARENT_ID: in no span, whatever its thread is in. 0 says nothing.
+pub const NO_SPAN: u64 = u64::MAX;
+
 /// Values of the SEMANTIC attribute.
 pub mod semantic {
     /// Duration in ticks of the session's clock.

@@ -248,6 +248,7 @@ fn other_singles() -> Vec<Row> {
         single("mailbox::TEXT_BYTES_MAX", mailbox::TEXT_BYTES_MAX as u64),
         single("mailbox::ANSWER_OFFSET", mailbox::ANSWER_OFFSET as u64),
         single("schema::OPTIONAL", schema::OPTIONAL),
+        single("schema::NO_SPAN", schema::NO_SPAN),
         single("page::BUSY", page::BUSY),
         single("page::FIRST_OF_CLAIM", page::FIRST_OF_CLAIM),
         single("page::PAGE_BYTES_MIN", page::PAGE_BYTES_MIN),

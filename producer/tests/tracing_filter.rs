@@ -136,6 +136,116 @@ fn ask(session: &Session, text: &str) {
     }
 }
 
+/// The records of the spans that live now, `shape id`.
+fn lives(session: &Session) -> Vec<(String, u64)> {
+    let all = common::read(session);
+    let shape = |record: &Record| {
+        let found = all.types.iter().find(|t| t.id == record.type_id);
+        found.expect("its type").shape.name().to_owned()
+    };
+    let part = |record: &Record| (shape(record), all.number(record, "span_id"));
+    let records = all.records.iter();
+    records
+        .filter(|record| shape(record).starts_with("span_"))
+        .map(part)
+        .collect()
+}
+
+#[test]
+fn what_was_begun_ends() {
+    in_child("begun_child", &[]);
+}
+
+/// Whatever switches it off meanwhile: a pattern, the filter, a policy; of `tracing` and of our own.
+#[test]
+#[ignore = "started by `what_was_begun_ends`"]
+fn begun_child() {
+    let session = bridged().expect("a session");
+    let until = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("after 1970")
+        .as_secs()
+        + 3600;
+    let policy = format!("policy until={until} disable *");
+    for (off, on) in [
+        ("disable *", "enable *"),
+        ("disable span.*", "enable *"),
+        ("filter off", "filter trace"),
+        (policy.as_str(), "policy until=0"),
+    ] {
+        let before = lives(&session).len();
+        let (mine, other) = (
+            ringmark::async_span!("mine"),
+            tracing::info_span!("other", late = tracing::field::Empty),
+        );
+        let in_mine = mine.enter();
+        let in_other = other.enter();
+        ask(&session, off);
+        let never = (ringmark::async_span!("never"), tracing::info_span!("never"));
+        let in_never = (never.0.enter(), never.1.enter());
+        other.record("late", 1);
+        drop(in_never);
+        drop((in_other, in_mine));
+        drop((never, other, mine));
+        ask(&session, on);
+        let is_left_alone = off == "disable span.*";
+        let now = &lives(&session)[before..];
+        let id = |at: usize| now[at].1;
+        let shapes: Vec<&str> = now.iter().map(|(shape, _)| shape.as_str()).collect();
+        let begun = ["span_new", "span_new", "span_enter", "span_enter"];
+        let ended = [
+            "span_record",
+            "span_exit",
+            "span_exit",
+            "span_close",
+            "span_close",
+        ];
+        if is_left_alone {
+            let count = |shape| shapes.iter().filter(|one| **one == shape).count();
+            assert_eq!(
+                ["span_new", "span_exit", "span_close"].map(count),
+                [4, 4, 4],
+                "{off}"
+            );
+        } else {
+            assert_eq!(shapes, [&begun[..], &ended[..]].concat(), "{off}");
+            assert_eq!(
+                [id(5), id(6), id(7), id(8)],
+                [id(1), id(0), id(1), id(0)],
+                "{off}"
+            );
+        }
+    }
+}
+
+#[test]
+fn beside_another_subscriber() {
+    in_child("beside_child", &[("RINGMARK_FILTER", "info")]);
+}
+
+/// Another one that lives has every call site on; here those that are off stay off.
+#[test]
+#[ignore = "started by `beside_another_subscriber`"]
+fn beside_child() {
+    let session = bridged().expect("a session");
+    let work = || {
+        let off = tracing::debug_span!("off", late = tracing::field::Empty);
+        off.record("late", 1);
+        off.in_scope(|| {
+            tracing::info!(target: "app", "in off");
+            tracing::debug!(target: "app", "off");
+        });
+        tracing::info_span!("on").in_scope(|| tracing::info!(target: "app", "in on"));
+    };
+    work();
+    let alone = session.records();
+    assert_eq!(alone, 1 + 1 + 4, "two events and a span");
+    let other = tracing::Dispatch::new(tracing_subscriber::registry());
+    tracing::dispatcher::with_default(&other, work);
+    work();
+    assert_eq!(session.records(), 2 * alone);
+}
+
 #[test]
 fn no_session() {
     in_child("no_session_child", &[("RINGMARK", "0")]);

@@ -10,8 +10,10 @@ use std::sync::OnceLock;
 use std::thread;
 
 use common::{Record, Recorded};
+use ringmark::Kind;
 use ringmark::Session;
 use ringmark::client::Shape;
+use ringmark_format::schema::NO_SPAN;
 use tracing::{Level, Span, event, info, info_span, span};
 
 /// The session of this process, with the subscriber installed.
@@ -159,24 +161,145 @@ fn combinations_of_kinds() {
         let present = names.filter(|(bit, _)| bits >> bit & 1 == 1);
         let expected: Vec<_> = present.map(|(_, name)| format!("{name}={bits}")).collect();
         let found = line(&all, record);
-        let found: Vec<_> = found.split(' ').filter(|f| !f.ends_with('=')).collect();
+        let found: Vec<_> = found.split(' ').filter(|f| !f.ends_with("=none")).collect();
         assert_eq!(found, expected);
     }
-    let types = all.types.iter().filter(|t| t.target == "combined");
-    assert!(types.count() <= 12, "combinations are bounded");
+    let types: Vec<_> = all
+        .types
+        .iter()
+        .filter(|t| t.target == "combined")
+        .collect();
+    assert!(
+        types.len() <= 4 + 5,
+        "combinations are bounded: {}",
+        types.len()
+    );
+    let fields = types.iter().flat_map(|t| &t.fields);
+    assert!(
+        fields.into_iter().all(|field| field.kind == Kind::U64),
+        "numbers stay numbers"
+    );
+}
+
+/// A site whose fields change their types, as in a generic function.
+#[test]
+fn kinds_that_change() {
+    fn emit<T: tracing::Value>(value: T, number: u64) {
+        let there = (!number.is_multiple_of(3)).then_some(number);
+        info!(target: "changing", value, there);
+    }
+    let session = session();
+    let mut expected = Vec::new();
+    for number in 0..40_u64 {
+        match number % 4 {
+            0 => emit(number, number),
+            1 => emit(-1.5, number),
+            2 => emit("text", number),
+            _ => emit(i128::MAX, number),
+        }
+        let value = ["", "-1.5", "text", &i128::MAX.to_string()][number as usize % 4].to_owned();
+        let value = if value.is_empty() {
+            number.to_string()
+        } else {
+            value
+        };
+        expected.push(if number.is_multiple_of(3) {
+            format!("value={value}")
+        } else {
+            format!("value={value} there={number}")
+        });
+    }
+    let all = common::read(&session);
+    let records = of(&all, "changing", Shape::Instant);
+    let lines = records
+        .iter()
+        .map(|record| line(&all, record).replace(" there=none", ""));
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+/// 32 fields and more: those that have no place of their own are one text.
+#[test]
+fn many_fields() {
+    let session = session();
+    info!(
+        target: "wide", a01 = 1, a02 = 2, a03 = 3, a04 = 4, a05 = 5, a06 = 6, a07 = 7, a08 = 8, a09 = 9, a10 = 10,
+        a11 = 11, a12 = 12, a13 = 13, a14 = 14, a15 = 15, a16 = 16, a17 = 17, a18 = 18, a19 = 19, a20 = 20,
+        a21 = 21, a22 = 22, a23 = 23, a24 = 24, a25 = 25, a26 = 26, a27 = 27, a28 = 28, a29 = 29, a30 = 30,
+        a31 = 31, a32 = "last"
+    );
+    let all = common::read(&session);
+    let expected: Vec<_> = (1..32).map(|n| format!("a{n:02}={n}")).collect();
+    let found = line(&all, one(&all, "wide", Shape::Instant));
+    assert_eq!(found, format!("{} a32=last", expected.join(" ")));
+}
+
+/// More fields than have a place of their own, made by hand: macros do not reach them.
+#[test]
+fn further_fields_are_one_text() {
+    let session = session();
+    for present in [70, 70, 60, 59, 58] {
+        wide::event(present);
+    }
+    let all = common::read(&session);
+    let records = of(&all, "further", Shape::Instant);
+    let texts = [0, 1, 2].map(|at| all.text(records[at], "…"));
+    let further = |last: usize| {
+        let each = (59..last).map(|n| format!("f{n}={n}"));
+        each.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(texts, [further(70), further(70), further(60)]);
+    assert!(records.iter().all(|record| all.number(record, "f57") == 57));
+    assert_eq!(all.number(records[3], "f58"), 58);
 }
 
 #[test]
-fn long_texts_are_cut_where_a_character_ends() {
+fn long_texts_are_whole_up_to_what_a_record_holds() {
     let session = session();
-    let text = "ä".repeat(4000);
-    info!(target: "long", short = 1, text = text.as_str(), behind = "lost");
+    let emit = |length: usize| {
+        let text = "ä".repeat(length / 2);
+        let bytes = vec![7_u8; length];
+        let list = vec![1_u8; length / 3];
+        info!(target: "long", short = 1, text, bytes = &bytes[..], debug = ?list, behind = "here", "said {text}");
+    };
+    // On the stack, in the record, and more than a page of 64 KiB holds.
+    [90, 9000, 90_000].into_iter().for_each(emit);
     let all = common::read(&session);
-    let record = one(&all, "long", Shape::Instant);
-    let found = all.text(record, "text");
-    assert!(found.ends_with('…') && found.starts_with("ää"));
-    assert!((3000..3072).contains(&found.len()), "{}", found.len());
-    assert_eq!(all.text(record, "behind"), "");
+    let records = of(&all, "long", Shape::Instant);
+    assert_eq!(records.len(), 3);
+    for (record, length) in records.iter().zip([90, 9000]) {
+        let text = "ä".repeat(length / 2);
+        assert_eq!(all.text(record, "text"), text);
+        assert_eq!(all.text(record, "message"), format!("said {text}"));
+        assert_eq!(all.text(record, "bytes"), "07".repeat(length));
+        assert_eq!(
+            all.text(record, "debug"),
+            format!("{:?}", vec![1_u8; length / 3])
+        );
+    }
+    for record in &records {
+        assert_eq!(all.text(record, "behind"), "here");
+        assert_eq!(all.text(record, "short"), "1");
+    }
+    let last = records[2];
+    let [text, message, debug] = ["text", "message", "debug"].map(|name| all.text(last, name));
+    assert!(text.ends_with("ä…") && text.starts_with("ää") && text.len() > 10_000);
+    assert!(message.ends_with("ä…") && message.starts_with("said ä"));
+    assert!(debug.ends_with('…') && debug.starts_with("[1, 1"));
+    let bytes = all.text(last, "bytes");
+    assert!(bytes.ends_with("07e280a6") && bytes.starts_with("0707"));
+}
+
+#[test]
+fn late_values_in_any_order_and_twice() {
+    let session = session();
+    let empty = tracing::field::Empty;
+    let span = info_span!(target: "any_order", "any", a = empty, b = empty, c = empty);
+    tracing::record_all!(span, c = 3, a = 1);
+    tracing::record_all!(span, b = "two", a = 4, a = 5, c = 6);
+    let all = common::read(&session);
+    let late = of(&all, "any_order", Shape::SpanRecord);
+    let lines: Vec<_> = late.iter().map(|record| line(&all, record)).collect();
+    assert_eq!(lines, ["c=3", "a=1", "b=two", "a=4", "a=5 c=6"]);
 }
 
 #[test]
@@ -200,9 +323,9 @@ fn parents() {
     assert_eq!(parent(outer), 0);
     assert_eq!(parent(inner), id(outer));
     assert_eq!(parent(new("explicit")), id(inner));
-    assert_eq!(parent(new("root")), 0);
-    assert_eq!(parent(one(&all, "of_span", Shape::Instant)), id(outer));
-    assert_eq!(parent(one(&all, "of_none", Shape::Instant)), 0);
+    assert_eq!(parent(new("root")), NO_SPAN);
+    assert_eq!(id(one(&all, "of_span", Shape::Instant)), id(outer));
+    assert_eq!(id(one(&all, "of_none", Shape::Instant)), NO_SPAN);
     let contextual = one(&all, "contextual", Shape::Instant);
     assert_eq!(
         contextual.payload.len(),
@@ -351,6 +474,128 @@ fn many_living_spans_have_their_own_ids() {
             .iter()
             .all(|s| !ids.contains(&s.id().unwrap().into_u64()))
     );
+}
+
+/// A call site with 70 fields.
+mod wide {
+    use tracing::callsite::{DefaultCallsite, Identifier};
+    use tracing::field::{FieldSet, Value};
+    use tracing::metadata::Kind;
+    use tracing::{Event, Level, Metadata};
+
+    const NAMES: [&str; 70] = {
+        const DIGITS: &[u8; 280] = &digits();
+        let mut names = [""; 70];
+        let mut n = 0;
+        while n < 70 {
+            let (_, from) = DIGITS.split_at(4 * n);
+            let (name, _) = from.split_at(if n < 10 { 2 } else { 3 });
+            names[n] = match str::from_utf8(name) {
+                Ok(name) => name,
+                Err(_) => "",
+            };
+            n += 1;
+        }
+        names
+    };
+
+    const fn digits() -> [u8; 280] {
+        let mut all = [0; 280];
+        let mut n = 0;
+        while n < 70 {
+            all[4 * n] = b'f';
+            if n < 10 {
+                all[4 * n + 1] = b'0' + n as u8;
+            } else {
+                all[4 * n + 1] = b'0' + (n / 10) as u8;
+                all[4 * n + 2] = b'0' + (n % 10) as u8;
+            }
+            n += 1;
+        }
+        all
+    }
+
+    static CALLSITE: DefaultCallsite = DefaultCallsite::new(&METADATA);
+    static METADATA: Metadata<'static> = Metadata::new(
+        "wide",
+        "further",
+        Level::INFO,
+        None,
+        None,
+        None,
+        FieldSet::new(&NAMES, Identifier(&CALLSITE)),
+        Kind::EVENT,
+    );
+
+    /// With so many of the fields.
+    pub(super) fn event(present: usize) {
+        let _ = CALLSITE.register();
+        let fields: Vec<_> = METADATA.fields().iter().collect();
+        let numbers: Vec<u64> = (0..70).collect();
+        let value = |n: usize| (n < present).then_some(&numbers[n] as &dyn Value);
+        let values: [_; 70] = std::array::from_fn(|n| (&fields[n], value(n)));
+        Event::dispatch(&METADATA, &METADATA.fields().value_set(&values));
+    }
+}
+
+/// A new span costs much the same however many live.
+#[test]
+fn a_million_living_spans() {
+    session();
+    let make = |count: usize| -> (Vec<Span>, std::time::Duration) {
+        let start = std::time::Instant::now();
+        let spans = (0..count).map(|_| span!(target: "million", Level::INFO, "living"));
+        (spans.collect(), start.elapsed())
+    };
+    let (_few, first) = make(20_000);
+    let (living, _) = make(1_100_000);
+    let (_more, last) = make(20_000);
+    let ids: std::collections::HashSet<_> = living.iter().map(|s| s.id()).collect();
+    assert_eq!(ids.len(), living.len());
+    // It was a factor of thousands where all regions were searched.
+    assert!(last < 50 * first, "{last:?}, and {first:?} where few live");
+}
+
+/// Threads that live at one time, and one that makes spans while its thread locals are destroyed.
+#[test]
+fn spans_of_many_threads_have_their_own_ids() {
+    use std::sync::{Arc, Barrier, Mutex};
+    session();
+    let threads = 1100;
+    let all = Arc::new((Barrier::new(threads), Mutex::new(Vec::new())));
+    struct Late(Arc<(Barrier, Mutex<Vec<u64>>)>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            note(&self.0.1);
+        }
+    }
+    fn note(ids: &Mutex<Vec<u64>>) -> Span {
+        let span = info_span!(target: "of_threads", "of a thread");
+        ids.lock().unwrap().push(span.id().unwrap().into_u64());
+        span
+    }
+    thread_local!(static LATE: Cell<Option<Late>> = const { Cell::new(None) });
+    let work = |all: Arc<(Barrier, Mutex<Vec<u64>>)>| {
+        move || {
+            let span = note(&all.1);
+            LATE.set(Some(Late(all.clone())));
+            all.0.wait();
+            drop(span);
+        }
+    };
+    let started: Vec<_> = (0..threads)
+        .map(|_| {
+            let builder = thread::Builder::new().stack_size(64 << 10);
+            builder.spawn(work(all.clone())).expect("a thread")
+        })
+        .collect();
+    started
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let mut ids = all.1.lock().unwrap().clone();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 2 * threads);
 }
 
 thread_local!(static DEPTH: Cell<u32> = const { Cell::new(0) });

@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod any_order;
+mod beside_fmt;
 mod c;
 mod c_interface;
 mod c_scopes;

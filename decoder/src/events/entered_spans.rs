@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ringmark_format::RingId;
-use ringmark_format::schema::Shape;
+use ringmark_format::schema::{NO_SPAN, Shape};
 
 use crate::blocks::page::Page;
 use crate::trace_file::finished_spans::{UNKNOWN, finished_id};
@@ -50,6 +50,14 @@ impl InSpans<'_> {
 pub(super) fn id_in(ty: &EventType, payload: &[u8], place: Option<u16>) -> Option<u64> {
     let field = ty.fields.get(usize::from(place?))?;
     field.number(payload).filter(|id| *id != 0)
+}
+
+/// The span that a record names, or that it is not in any; where it names none, that around it.
+fn or_around(named: Option<u64>, around: Option<u64>) -> Option<u64> {
+    match named {
+        Some(NO_SPAN) => None,
+        named => named.or(around),
+    }
 }
 
 /// The spans that the thread of a ring is in, the innermost last. A new ring begins with none.
@@ -100,16 +108,16 @@ impl EnteredSpans {
         match ty.shape {
             Some(Shape::Span) => {
                 let id = finished_id(ty, payload, event.page, event.index);
-                return InSpans::inside(Some(id), parent.or(around));
+                return InSpans::inside(Some(id), or_around(parent, around));
             }
             Some(shape) if shape.is_part_of_span() => {}
-            _ => return InSpans::inside(own.or(around), parent),
+            _ => return InSpans::inside(or_around(own, around), or_around(parent, None)),
         }
         let Some(id) = own else {
             return InSpans::default();
         };
         if ty.shape == Some(Shape::SpanNew) {
-            let parent = parent.or(around);
+            let parent = or_around(parent, around);
             spans.open.insert(id, (parent.unwrap_or(0), ty));
             return InSpans::inside(own, parent);
         }

@@ -45,6 +45,15 @@ pub(crate) fn attach_for_span() {
     }
 }
 
+/// The words of the largest record that this thread's ring holds.
+#[cfg(feature = "tracing")]
+pub(crate) fn payload_words_max() -> u64 {
+    if thread_block::writer().is_none() {
+        attach_for_span();
+    }
+    thread_block::writer().map_or(0, Writer::payload_words_max)
+}
+
 /// Whether a frame of a stack of open spans lies in a session that runs and is this process's own. A
 /// forked child has its parent's frames mapped as well.
 pub(super) fn is_own_frame(frame: *const u64) -> bool {

@@ -100,11 +100,11 @@ fn now_cold() -> u64 {
     core.map_or(0, |core| clock::ticks(core.clock))
 }
 
-/// Counts an event that came while its thread was busy with another one's first.
+/// Counts an event that is lost before it comes to a ring.
 #[cfg(feature = "tracing")]
 #[cold]
-pub(crate) fn count_nested() {
+pub(crate) fn count_lost(cause: Cause) {
     if let Some(core) = Core::current().filter(|core| core.wiped.is_ours()) {
-        core.count_lost(Cause::Nested);
+        core.count_lost(cause);
     }
 }

@@ -60,9 +60,11 @@ mod process;
 pub mod raw;
 
 pub use attach::attach_thread;
+#[cfg(feature = "tracing")]
+pub(crate) use attach::payload_words_max;
 pub(crate) use attach::{attach_for_span, reserve_slow, reserve_slow_from};
 #[cfg(feature = "tracing")]
-pub(crate) use core::count_nested;
+pub(crate) use core::count_lost;
 pub(crate) use core::now;
 pub use life::Session;
 pub(crate) use life::{start, start_from_env};

@@ -184,11 +184,14 @@ pub(super) fn tell() {
 /// Adds a pattern and returns how many types match it.
 pub(super) fn apply_pattern(core: &Core, pattern: Pattern) -> usize {
     let mut registry = REGISTRY.lock();
-    let matched = registry
-        .events
-        .iter()
-        .filter(|event| pattern.matches(event))
+    let switched = registry.events.iter();
+    let matched = switched
+        .filter(|event| !is_part_of_a_span(event.shape) && pattern.matches(event))
         .count();
+    // What a later pattern says of the same types is all that counts.
+    registry
+        .patterns
+        .retain(|before| !before.is_within(&pattern));
     registry.patterns.push(pattern);
     registry.apply(core);
     matched
@@ -228,10 +231,10 @@ fn now_s() -> u64 {
 
 /// Names that `events` would show, for a pattern that matched nothing.
 pub(super) fn names() -> Vec<&'static str> {
-    REGISTRY
-        .lock()
-        .events
-        .iter()
+    let registry = REGISTRY.lock();
+    let switched = registry.events.iter();
+    switched
+        .filter(|event| !is_part_of_a_span(event.shape))
         .map(|event| event.name)
         .collect()
 }
@@ -289,6 +292,9 @@ impl Registry {
     }
 
     fn enables(&self, event: &EventType) -> bool {
+        if is_part_of_a_span(event.shape) {
+            return true;
+        }
         let policy = self.policy.iter().flat_map(|policy| &policy.rules);
         let allowed = policy.rev().find(|rule| rule.matches(event));
         allowed.is_none_or(|rule| rule.on) && self.is_enabled_here(event)
@@ -303,19 +309,22 @@ impl Registry {
             .find(|pattern| pattern.matches(event));
         match (last, &self.directives) {
             (Some(pattern), _) => pattern.on,
-            (None, Some(directives)) => {
-                is_part_of_a_span(event.shape) || directives.enables(event.target, event.level)
-            }
+            (None, Some(directives)) => directives.enables(event.target, event.level),
             (None, None) => true,
         }
     }
 }
 
-/// Whether records of this shape come only for spans that are on: the type of the span decides.
+/// Whether records of this shape come only for spans that were on when they were made: these go on until they
+/// end, whatever is switched meanwhile. Else a reader would find a thread in a span that ended long ago.
 fn is_part_of_a_span(shape: Shape) -> bool {
     matches!(
         shape,
-        Shape::SpanEnter | Shape::SpanExit | Shape::SpanClose | Shape::SpanFollows
+        Shape::SpanEnter
+            | Shape::SpanExit
+            | Shape::SpanClose
+            | Shape::SpanRecord
+            | Shape::SpanFollows
     )
 }
 

@@ -117,11 +117,49 @@ impl Pattern {
         let category = self.category.as_deref().is_none_or(|c| c == event.category);
         name && level && category
     }
+
+    /// Whether `later` speaks of all types that this one speaks of, as far as their texts tell.
+    pub(crate) fn is_within(&self, later: &Self) -> bool {
+        let is_any = !later.name.is_empty() && later.name.bytes().all(|byte| byte == b'*');
+        let name = is_any || self.name == later.name;
+        let level = later
+            .level
+            .is_none_or(|most| self.level.is_some_and(|level| level <= most));
+        let category = later.category.is_none() || self.category == later.category;
+        name && level && category
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Directives, Level};
+    use super::{Directives, Level, Pattern};
+
+    #[test]
+    fn a_later_pattern_replaces_those_within_it() {
+        let pattern = |name: &str, level, category: Option<&str>| Pattern {
+            on: false,
+            name: name.to_owned(),
+            level,
+            category: category.map(str::to_owned),
+        };
+        let one = pattern("db.*", Some(Level::Info), Some("net"));
+        for within in [
+            pattern("db.*", Some(Level::Info), Some("net")),
+            pattern("db.*", None, None),
+            pattern("*", Some(Level::Debug), None),
+        ] {
+            assert!(one.is_within(&within), "{within:?}");
+        }
+        for other in [
+            pattern("db.query", None, None),
+            pattern("*", Some(Level::Warn), None),
+            pattern("*", None, Some("disk")),
+            pattern("", None, None),
+        ] {
+            assert!(!one.is_within(&other), "{other:?}");
+        }
+        assert!(!pattern("a", None, None).is_within(&pattern("a", Some(Level::Trace), None)));
+    }
 
     #[test]
     fn longest_target_decides() {

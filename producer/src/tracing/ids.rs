@@ -4,6 +4,11 @@
 //! and only it gives out the region's cells, so that taking one is a plain store. Any thread may
 //! count handles of any span, and gives the cell back by counting to 0.
 //!
+//! However many spans live, a new one looks at a bounded number of cells. Where the next few of a region are
+//! taken the thread goes on in another region: one of a few whose turn it is, if enough of it is free, else
+//! one that was never used. So at most some [`REGIONS`] × [`CELLS`] spans live at one time, 16 million; one
+//! more is not recorded, and counted as lost for want of memory.
+//!
 //! # Invariants
 //!
 //! 1. A cell's `metadata` is null, or stored by `take` from a `&'static Metadata`; its `site` likewise from a
@@ -20,10 +25,16 @@ use tracing_core::Metadata;
 use super::site::Site;
 
 const CELL_BITS: u32 = 10;
-const REGION_BITS: u32 = 10;
-/// Spans that live at one time, and whose end is seen.
+const REGION_BITS: u32 = 14;
 const CELLS: usize = 1 << CELL_BITS;
 const REGIONS: usize = 1 << REGION_BITS;
+/// Cells behind the one whose turn it is that are looked at; then the thread goes on in another region.
+const NEAR: usize = 8;
+/// Regions that are looked at before one is taken that was never used.
+const TRIES: usize = 4;
+/// Cells of such a region that are looked at, and how many of them are free in one that is worth it.
+const SAMPLE: usize = 64;
+const WORTH: usize = 8;
 
 /// A living span, or nothing. What is done to one span looks its cell up once.
 pub(super) struct SpanCell {
@@ -44,6 +55,11 @@ struct Region {
     lease: Lease,
     cells: Published<Cells>,
 }
+
+/// Regions that were used so far: the first ones.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Whose turn it is to be looked at.
+static TURN: AtomicUsize = AtomicUsize::new(0);
 
 static ALL: [Region; REGIONS] = [const {
     Region {
@@ -86,30 +102,29 @@ thread_local! {
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) metadata: &'static Metadata<'static>,
+    /// `None`: it was off when the span was made, and nothing about the span is recorded.
     pub(super) site: Option<&'static Site>,
 }
 
-/// A new span with one handle: its id, even and not 0, and its cell. Where too many spans live, it gets an id
-/// that many share and that never ends: [`SHARED`].
+/// A new span with one handle: its id, even and not 0, and its cell. `None`: too many spans live.
 #[inline]
-pub(super) fn new(kind: Kind) -> (u64, Option<&'static SpanCell>) {
+pub(super) fn new(kind: Kind) -> Option<(u64, &'static SpanCell)> {
     MINE.with(|mine| {
         if let Some(owned) = mine.region.get() {
-            let number = mine.next.get();
-            let cell = &owned.cells[number % CELLS];
-            if cell.handles.load(Relaxed) == 0 {
-                return take(mine, owned, number % CELLS, kind);
+            let number = mine.next.get() % CELLS;
+            if owned.cells[number].handles.load(Relaxed) == 0 {
+                return Some(take(mine, owned, number, kind));
             }
         }
         new_elsewhere(mine, kind)
     })
 }
 
-/// The id that spans without a cell share.
-pub(super) const SHARED: u64 = 1 << 62;
+/// An id that no span has.
+pub(super) const NONE: u64 = 1 << 62;
 
 #[inline(always)]
-fn take(mine: &Mine, owned: Owned, number: usize, kind: Kind) -> (u64, Option<&'static SpanCell>) {
+fn take(mine: &Mine, owned: Owned, number: usize, kind: Kind) -> (u64, &'static SpanCell) {
     let cell = &owned.cells[number];
     let site = kind.site.map_or(ptr::null(), ptr::from_ref);
     cell.metadata
@@ -121,37 +136,63 @@ fn take(mine: &Mine, owned: Owned, number: usize, kind: Kind) -> (u64, Option<&'
     mine.next.set(number + 1);
     let place = (owned.number << CELL_BITS | number) as u64;
     let id = (given << (REGION_BITS + CELL_BITS) | place) << 1;
-    (id, Some(cell))
+    (id, cell)
 }
 
-/// The next cell lives: finds another one, in this region or in one without an owner.
+/// The next cell lives: finds another one near it, or in another region.
 #[cold]
 #[inline(never)]
-fn new_elsewhere(mine: &Mine, kind: Kind) -> (u64, Option<&'static SpanCell>) {
+fn new_elsewhere(mine: &Mine, kind: Kind) -> Option<(u64, &'static SpanCell)> {
     if let Some(owned) = mine.region.get()
-        && let Some(number) = free_cell(owned.cells, mine.next.get())
+        && let Some(number) = free_cell(owned.cells, mine.next.get(), NEAR)
     {
-        return take(mine, owned, number, kind);
+        return Some(take(mine, owned, number, kind));
     }
     give_back(mine);
-    // A thread whose destructors have run could not give a region back.
-    if GIVE_BACK.try_with(|_| ()).is_err() {
-        return (SHARED, None);
+    let (owned, given) = other_region()?;
+    // Cells before those that were given out last have had more time to become free.
+    let number = free_cell(owned.cells, given as usize, SAMPLE);
+    mine.given.set(given);
+    let taken = number.map(|number| take(mine, owned, number, kind));
+    mine.region.set(Some(owned));
+    // A thread whose destructors have run could not give the region back later.
+    if taken.is_none() || GIVE_BACK.try_with(|_| ()).is_err() {
+        give_back(mine);
     }
-    for (region, number) in ALL.iter().zip(0..) {
-        let Some(given) = region.lease.take() else {
-            continue;
-        };
-        let cells = region.cells.get_or_publish(new_cells);
-        if let Some(cell) = free_cell(cells, 0) {
-            let owned = Owned { number, cells };
-            mine.region.set(Some(owned));
-            mine.given.set(given);
-            return take(mine, owned, cell, kind);
+    taken
+}
+
+/// A region for this thread, and how many ids of it were given out.
+fn other_region() -> Option<(Owned, u64)> {
+    let used = USED.load(Relaxed).min(REGIONS);
+    for _ in 0..TRIES.min(used) {
+        let number = TURN.fetch_add(1, Relaxed) % used;
+        if let Some(found) = take_region(number, WORTH) {
+            return Some(found);
         }
-        region.lease.give_back(given);
     }
-    (SHARED, None)
+    while USED.load(Relaxed) < REGIONS {
+        let number = USED.fetch_add(1, Relaxed);
+        if number < REGIONS
+            && let Some(found) = take_region(number, WORTH)
+        {
+            return Some(found);
+        }
+    }
+    (0..TRIES).find_map(|_| take_region(TURN.fetch_add(1, Relaxed) % REGIONS, 1))
+}
+
+/// Takes this region if no thread has it, and as many of the cells whose turn it is are free.
+fn take_region(number: usize, free: usize) -> Option<(Owned, u64)> {
+    let region = &ALL[number];
+    let given = region.lease.take()?;
+    let cells = region.cells.get_or_publish(new_cells);
+    let sample = (0..SAMPLE).filter(|at| is_free(cells, given as usize + at));
+    if sample.count() < free {
+        region.lease.give_back(given);
+        return None;
+    }
+    Some((Owned { number, cells }, given))
 }
 
 fn new_cells() -> Box<Cells> {
@@ -167,11 +208,15 @@ fn new_cells() -> Box<Cells> {
     )
 }
 
-fn free_cell(cells: &Cells, from: usize) -> Option<usize> {
-    let order = (0..CELLS).map(|i| (from + i) % CELLS);
-    order
-        .into_iter()
-        .find(|number| cells[*number].handles.load(Relaxed) == 0)
+fn is_free(cells: &Cells, number: usize) -> bool {
+    cells[number % CELLS].handles.load(Relaxed) == 0
+}
+
+/// The first free cell of so many.
+fn free_cell(cells: &Cells, from: usize, of: usize) -> Option<usize> {
+    let mut near = from..from + of;
+    let found = near.find(|number| is_free(cells, *number))?;
+    Some(found % CELLS)
 }
 
 fn give_back(mine: &Mine) {
@@ -180,10 +225,10 @@ fn give_back(mine: &Mine) {
     }
 }
 
-/// The cell of a span. `None`: it is not from here, or shared.
+/// The cell of a span. `None`: it is not from here.
 #[inline(always)]
 pub(super) fn cell(id: u64) -> Option<&'static SpanCell> {
-    if id == 0 || id == SHARED || id & 1 != 0 {
+    if id == 0 || id == NONE || id & 1 != 0 {
         return None;
     }
     let place = (id >> 1) as usize;
@@ -191,7 +236,7 @@ pub(super) fn cell(id: u64) -> Option<&'static SpanCell> {
     region.cells.current()?.get(place & (CELLS - 1))
 }
 
-/// What a span of this module is. `None`: it is not from here, or shared.
+/// What a span of this module is. `None`: it is not from here.
 pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
     let metadata = cell(id)?.metadata.load(Relaxed);
     // SAFETY: invariant 1.
@@ -199,7 +244,7 @@ pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
 }
 
 impl SpanCell {
-    /// The call site of the span.
+    /// The call site of the span. `None`: nothing about the span is recorded.
     #[inline(always)]
     pub(super) fn site(&self) -> Option<&'static Site> {
         let site = self.site.load(Relaxed);

@@ -2,33 +2,28 @@
 
 use ringmark_format::schema::Kind;
 
-/// Fields of one event that are recorded; later ones are not.
-pub(super) const FIELDS_MAX: usize = 2 * FIELDS_PER_WORD;
+/// Fields of one event that have a kind of their own; further ones are one text together, which is the last.
+pub(super) const FIELDS_MAX: usize = FIELDS_PER_WORD * WORDS - 1;
 const FIELDS_PER_WORD: usize = 15;
+const WORDS: usize = 4;
 
 /// Which fields are there, and of what kind: in each word a leading 1, then four bits a field, the
 /// last field lowest. 0: not there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kinds {
-    first: u64,
-    second: u64,
-}
+pub(super) struct Kinds([u64; WORDS]);
 
 impl PartialEq for Kinds {
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
-        // Word by word: both were just stored, and one wide load would wait for the two stores.
-        let second_counts = self.first >> (4 * FIELDS_PER_WORD) != 0;
-        self.first == other.first && (!second_counts || self.second == other.second)
+        // Word by word: both were just stored, and one wide load would wait for the stores.
+        let is_full = self.0[0] >> (4 * FIELDS_PER_WORD) != 0;
+        self.0[0] == other.0[0] && (!is_full || self.0[1..] == other.0[1..])
     }
 }
 
 impl Kinds {
     /// No field yet.
-    pub(super) const NONE: Self = Self {
-        first: 1,
-        second: 1,
-    };
+    pub(super) const NONE: Self = Self([1; WORDS]);
     const KINDS: [Kind; 8] = [
         Kind::U64,
         Kind::I64,
@@ -40,27 +35,51 @@ impl Kinds {
         Kind::Bytes,
     ];
 
+    /// The code of each field up to the last that is there, [`ABSENT`] among them.
+    pub(super) fn codes(self) -> impl Iterator<Item = u8> {
+        self.0.into_iter().flat_map(codes).map(|code| code as u8)
+    }
+
     /// Index and kind of each field that is there.
     pub(super) fn iter(self) -> impl Iterator<Item = (usize, Kind)> {
-        let codes = codes(self.first).chain(codes(self.second)).enumerate();
-        codes.filter_map(|(index, code)| {
-            let kind = Self::KINDS.get((code as usize).wrapping_sub(1))?;
-            Some((index, *kind))
-        })
+        let kinds = self.codes().map(kind_of).enumerate();
+        kinds.filter_map(|(index, kind)| Some((index, kind?)))
     }
 
     /// The kinds in the order of their fields, if all fields up to the last are numbers of one word.
     pub(super) fn only_numbers(self) -> Option<Numbers> {
-        if self.first >> (4 * FIELDS_PER_WORD) != 0 {
+        if self.0[0] >> (4 * FIELDS_PER_WORD) != 0 {
             return None;
         }
-        Numbers::of(codes(self.first))
+        Numbers::of(codes(self.0[0]))
     }
 
-    /// `fields` fields, all of them texts.
+    /// Each field that is there is of the kind that it has in `all`.
+    pub(super) fn are_among(self, all: Self) -> bool {
+        let mut all = all.codes();
+        self.codes()
+            .all(|code| all.next().is_some_and(|one| code == ABSENT || code == one))
+    }
+
+    /// The first `fields` of these, and of `before` those that are not among them.
+    pub(super) fn completed(
+        self,
+        fields: usize,
+        before: impl Iterator<Item = Self> + Clone,
+    ) -> Self {
+        let mut all = Self::NONE;
+        for index in 0..fields.min(FIELDS_MAX + 1) {
+            let code = |kinds: Self| kinds.codes().nth(index).filter(|code| *code != ABSENT);
+            let known = code(self).or_else(|| before.clone().find_map(code));
+            all.add(index, known.unwrap_or(ABSENT));
+        }
+        all
+    }
+
+    /// So many fields, all of them texts.
     pub(super) fn all_texts(fields: usize) -> Self {
         let mut kinds = Self::NONE;
-        (0..fields.min(FIELDS_MAX)).for_each(|index| kinds.add(index, STR));
+        (0..fields.min(FIELDS_MAX + 1)).for_each(|index| kinds.add(index, STR));
         kinds
     }
 
@@ -68,12 +87,17 @@ impl Kinds {
     #[inline(always)]
     pub(super) fn add(&mut self, index: usize, code: u8) {
         let word = if index < FIELDS_PER_WORD {
-            &mut self.first
+            &mut self.0[0]
         } else {
-            &mut self.second
+            &mut self.0[(index / FIELDS_PER_WORD).min(WORDS - 1)]
         };
         *word = *word << 4 | u64::from(code);
     }
+}
+
+/// `None`: the field is not there.
+pub(super) fn kind_of(code: u8) -> Option<Kind> {
+    Kinds::KINDS.get(usize::from(code).wrapping_sub(1)).copied()
 }
 
 fn codes(word: u64) -> impl Iterator<Item = u64> {

@@ -1,19 +1,22 @@
 //! The same records from a layer, for programs that already stack layers on a registry.
 //!
-//! A registry numbers the spans here. The records carry twice that number: even ids are the
-//! registry's, so none equals a native span's.
+//! A registry numbers its spans as each other one does. So a recorded span has an id of ours as well, which
+//! the registry keeps for it; one that was off when it was made has none.
 
 use core::fmt;
 use core::marker::PhantomData;
 
+use ringmark_format::counters::Cause;
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::ids::SpanCell;
 use super::site::Site;
-use super::{sites, spans, subscriber};
+use super::thread::Source;
+use super::{ids, sites, spans, subscriber};
 use crate::event::span_records;
 use crate::session;
 
@@ -28,6 +31,7 @@ use crate::session;
 /// assert_eq!(format!("{layer:?}"), "RecorderLayer");
 /// ```
 pub struct RecorderLayer<S> {
+    source: Source,
     subscriber: PhantomData<fn(S)>,
 }
 
@@ -74,24 +78,36 @@ where
 {
     sites::listen();
     RecorderLayer {
+        source: Source::of_layer(),
         subscriber: PhantomData,
     }
 }
 
-/// The registry's id as ours: even, so that it is not taken for a native span's.
-fn own_id(id: u64) -> u64 {
-    id << 1
+/// What a registry keeps for a recorded span.
+#[derive(Clone, Copy)]
+struct Recorded {
+    /// Whose span it is: another layer may be on the same registry.
+    source: Source,
+    id: u64,
 }
 
-/// The site of a span, if it is recorded.
-fn site_of<S>(id: &Id, context: &Context<'_, S>) -> Option<&'static Site>
+impl<S> RecorderLayer<S>
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
-    context
-        .metadata(id)
-        .and_then(sites::site_of)
-        .filter(|site| site.is_on())
+    /// The id and site of a span, if it is recorded.
+    fn recorded(&self, id: &Id, context: &Context<'_, S>) -> Option<(u64, &'static Site)> {
+        let span = context.span(id)?;
+        let recorded = *span.extensions().get::<Recorded>()?;
+        let site = ids::cell(recorded.id)?.site()?;
+        (recorded.source == self.source).then_some((recorded.id, site))
+    }
+
+    /// The id of the span, or of the innermost one around it that is recorded.
+    fn recorded_around(&self, id: &Id, context: &Context<'_, S>) -> Option<u64> {
+        let mut around = context.span_scope(id)?;
+        around.find_map(|span| Some(self.recorded(&span.id(), context)?.0))
+    }
 }
 
 impl<S> Layer<S> for RecorderLayer<S>
@@ -107,54 +123,68 @@ where
         Interest::always()
     }
 
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _context: Context<'_, S>) {
-        let site = sites::site_of(attributes.metadata()).filter(|site| site.is_on());
-        let Some(site) = site else { return };
-        let explicit = match attributes.parent() {
-            _ if attributes.is_contextual() => None,
-            parent => Some(parent.map_or(0, |id| own_id(id.into_u64()))),
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        let site = sites::site_of(metadata).filter(|site| site.is_on());
+        let (Some(site), Some(span)) = (site, context.span(id)) else {
+            return;
         };
-        spans::new(site, own_id(id.into_u64()), explicit, attributes);
+        let kind = ids::Kind {
+            metadata,
+            site: Some(site),
+        };
+        let Some((own, _)) = ids::new(kind) else {
+            session::count_lost(Cause::NoMemory);
+            return;
+        };
+        let parent = spans::stated_parent(attributes.is_contextual(), attributes.parent(), |id| {
+            self.recorded_around(id, &context)
+        });
+        spans::new(self.source, site, own, parent, attributes);
+        span.extensions_mut().replace(Recorded {
+            source: self.source,
+            id: own,
+        });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        if let Some(site) = site_of(id, &context) {
-            spans::record(site, own_id(id.into_u64()), values);
+        if let Some((own, site)) = self.recorded(id, &context) {
+            spans::record(site, own, values);
         }
     }
 
     fn on_follows_from(&self, id: &Id, follows: &Id, context: Context<'_, S>) {
-        if site_of(id, &context).is_some() {
-            span_records::follows(own_id(id.into_u64()), own_id(follows.into_u64()));
+        if let Some((own, _)) = self.recorded(id, &context)
+            && let Some((other, _)) = self.recorded(follows, &context)
+        {
+            span_records::follows(own, other);
         }
     }
 
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
         let is_on = |site: &Site| site.is_on();
         if sites::is_log_callsite(metadata) || sites::site_of(metadata).is_some_and(is_on) {
-            subscriber::emit(event, own_id);
+            subscriber::emit(event, self.source, |id| self.recorded_around(id, &context));
         }
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if let Some(site) = site_of(id, &context) {
-            spans::enter(Some(site), own_id(id.into_u64()), session::now());
+        if let Some((own, site)) = self.recorded(id, &context) {
+            spans::enter(self.source, site, own, session::now());
         }
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        let own = own_id(id.into_u64());
-        if site_of(id, &context).is_some() {
+        if let Some((own, _)) = self.recorded(id, &context) {
             spans::exit(own);
-        } else {
-            spans::leave_disabled(own);
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if site_of(&id, &context).is_some() {
-            span_records::close(own_id(id.into_u64()));
+        if let Some((own, _)) = self.recorded(&id, &context) {
+            span_records::close(own);
+            ids::cell(own).map(SpanCell::remove_handle);
         }
     }
 }

@@ -24,6 +24,7 @@ mod site;
 mod sites;
 mod spans;
 mod subscriber;
+mod texts;
 mod thread;
 mod values;
 

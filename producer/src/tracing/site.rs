@@ -1,19 +1,22 @@
 //! What is known of one call site of `tracing`, and how its records are written.
 //!
 //! `tracing` does not say which types the fields of a site have. So each combination of kinds that
-//! really comes is an event type of its own, registered when it first comes: almost always one.
+//! really comes is an event type of its own, registered when it first comes: almost always one. After a few
+//! of them a type is for many combinations: it has all fields of the site, and each may be absent.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use ringmark_format::TypeId;
+use ringmark_format::counters::Cause;
 use ringmark_ring::Reservation;
 use ringmark_ring::published_static::Published;
 use tracing_core::field::Visit;
 
 use super::direct::Direct;
-use super::kinds::{Kinds, Numbers};
-use super::values::{AsText, Values};
+use super::kinds::{ABSENT, FIELDS_MAX, Kinds, Numbers, kind_of};
+use super::texts::{InRecord, Rooms, Stack};
+use super::values::{Gathered, Pass, Values};
 use crate::description::Now;
 use crate::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
@@ -21,8 +24,13 @@ use crate::description::{
 use crate::event::emit::reserve_words;
 use crate::session;
 
-/// Combinations of kinds that get a type; the last one is "everything as text".
-const VARIANTS: usize = 12;
+/// Combinations of kinds that get a type of their own.
+const EXACT: usize = 4;
+/// Types for many combinations, one for each field whose kind was not known before, or changes. In the last
+/// one everything is text.
+const OPTIONAL: usize = FIELDS_MAX + 1;
+/// What the fields after the last one that is typed are called together.
+const FURTHER: &str = "…";
 
 /// Facts about a place in the program.
 #[derive(Debug, Clone, Copy)]
@@ -45,16 +53,16 @@ pub(super) struct Site {
     /// Names of its fields, in the order of their indices.
     fields: Box<[&'static str]>,
     on: AtomicBool,
-    /// For an event: without and with an explicit parent. For a span: made, late values.
+    /// For an event: without and with a span that it names. For a span: made, late values.
     variants: [Variants; 2],
 }
 
 /// Which records of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// An event whose parent follows from what its thread has entered.
+    /// An event whose span follows from what its thread has entered.
     Event,
-    /// An event that names its parent.
+    /// An event that names its span.
     EventOf,
     /// A span was made.
     SpanNew,
@@ -84,7 +92,7 @@ impl What {
         const PARENT: (&str, u32) = ("parent_id", semantic::PARENT_ID);
         match self {
             Self::Event => &[],
-            Self::EventOf => &[PARENT],
+            Self::EventOf => &[SPAN],
             Self::SpanNew => &[SPAN, PARENT],
             Self::SpanRecord => &[SPAN],
         }
@@ -95,14 +103,93 @@ impl What {
 struct Variants {
     /// Packed [`Numbers`] while there is one variant, and it has nothing but numbers; else 0.
     numbers: AtomicU64,
-    all: [Published<Variant>; VARIANTS],
-    states: [TypeState; VARIANTS],
+    all: [Published<Variant>; EXACT],
+    states: [TypeState; EXACT],
+    optional: Published<Optional>,
 }
 
 /// One event type of a site.
 struct Variant {
     kinds: Kinds,
+    /// Each field may be absent; else those that `kinds` has are there.
+    is_optional: bool,
     state: &'static TypeState,
+}
+
+/// A type for many combinations, and the next one.
+struct Optional {
+    variant: Variant,
+    next: Published<Self>,
+}
+
+impl Variant {
+    fn fits(&self, kinds: Kinds) -> bool {
+        match self.is_optional {
+            true => kinds.are_among(self.kinds),
+            false => kinds == self.kinds,
+        }
+    }
+
+    /// Words of all fields of a record.
+    fn words(&self, values: &Gathered) -> usize {
+        match self.is_optional {
+            true => self.kinds.iter().map(|(_, kind)| 2 * words_of(kind)).sum(),
+            false => values.words().len(),
+        }
+    }
+
+    /// Writes the fields from payload word `at` on; places of texts count from byte `texts`.
+    #[inline(always)]
+    fn write(&self, to: &mut Reservation<'_>, at: usize, values: &Gathered, texts: usize) {
+        if self.is_optional {
+            return self.write_optional(to, at, values, texts);
+        }
+        let words = values.words();
+        for (index, word) in words.iter().enumerate() {
+            to.set_word(at + index, *word);
+        }
+        for index in values.places() {
+            to.set_word(at + index, words[index] + texts as u64);
+        }
+    }
+
+    /// The same where the second half of each field says whether it is there.
+    #[cold]
+    #[inline(never)]
+    fn write_optional(
+        &self,
+        to: &mut Reservation<'_>,
+        mut at: usize,
+        values: &Gathered,
+        texts: usize,
+    ) {
+        let mut there = values.kinds.codes();
+        let (words, mut next) = (values.words(), 0);
+        for kind in self.kinds.codes().map(kind_of) {
+            let is_there = there.next().is_some_and(|code| code != ABSENT);
+            let Some(count) = kind.map(words_of) else {
+                continue;
+            };
+            if is_there {
+                for (index, word) in words[next..next + count].iter().enumerate() {
+                    let from = if values.is_place(next) {
+                        texts as u64
+                    } else {
+                        0
+                    };
+                    to.set_word(at + index, *word + from);
+                }
+                to.set_word(at + count, 1);
+                next += count;
+            }
+            at += 2 * count;
+        }
+    }
+}
+
+/// Words of a value of this kind in a record of ours.
+fn words_of(kind: Kind) -> usize {
+    kind.fixed_bytes().div_ceil(8)
 }
 
 thread_local! {
@@ -148,12 +235,13 @@ impl Site {
         first.is_some_and(|variant| variant.state.enabled() == 0)
     }
 
-    /// The event type of its spans while a thread is in them; 0: they are disabled, or none was made.
-    /// Spans whose values have other types are shown under it, too: they have the same name.
+    /// The event type of its spans while a thread is in them, also if it was switched off since they were
+    /// made; 0: none was made. Spans whose values have other types are shown under it, too: they have the
+    /// same name.
     #[inline(always)]
     pub(super) fn span_type(&self) -> u32 {
         let first = self.variants[What::SpanNew.list()].all[0].current();
-        first.map_or(0, |variant| variant.state.enabled())
+        first.map_or(0, |variant| variant.state.id())
     }
 
     /// Writes one record: `head`, then the values that `visit` gives.
@@ -206,14 +294,56 @@ impl Site {
         head: [u64; N],
         visit: &dyn Fn(&mut dyn Visit),
     ) {
-        let mut values = Values::new();
-        visit(&mut values);
-        let Some(variant) = self.variant(what, &mut values, visit) else {
+        let mut values = Values::gather(Stack::new(), Pass::FIRST, visit);
+        self.record_values(what, now, head, &mut values, visit);
+        if values.of.has_more() {
+            self.record_runs(what, now, head, visit);
+        }
+    }
+
+    /// The other runs of values that do not come in the order of their fields.
+    #[cold]
+    #[inline(never)]
+    fn record_runs<const N: usize>(
+        &'static self,
+        what: What,
+        now: Now,
+        head: [u64; N],
+        visit: &dyn Fn(&mut dyn Visit),
+    ) {
+        for run in 1.. {
+            let pass = Pass {
+                run,
+                as_text: false,
+            };
+            let mut values = Values::gather(Stack::new(), pass, visit);
+            self.record_values(what, now, head, &mut values, visit);
+            if !values.of.has_more() {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn record_values<const N: usize>(
+        &'static self,
+        what: What,
+        now: Now,
+        head: [u64; N],
+        values: &mut Values,
+        visit: &dyn Fn(&mut dyn Visit),
+    ) {
+        let Some(variant) = self.variant(what, values, visit) else {
             return;
         };
         let id = variant.state.enabled();
-        if id != 0 {
-            write(TypeId(id), now, head, &values);
+        if id == 0 {
+            return;
+        }
+        if values.texts.is_short() {
+            write_long(variant, TypeId(id), now, head, &values.of, visit);
+        } else {
+            write(variant, TypeId(id), now, head, values);
         }
     }
 
@@ -225,7 +355,7 @@ impl Site {
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
         match self.variants[what.list()].all[0].current() {
-            Some(variant) if variant.kinds == values.kinds => Some(variant),
+            Some(variant) if variant.kinds == values.of.kinds => Some(variant),
             _ => self.other_variant(what, values, visit),
         }
     }
@@ -241,67 +371,141 @@ impl Site {
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
         let list = &self.variants[what.list()];
-        let (last, typed) = list.all.split_last()?;
-        for (number, (slot, state)) in typed.iter().zip(&list.states).enumerate() {
+        for (number, (slot, state)) in list.all.iter().zip(&list.states).enumerate() {
             let is_new = slot.current().is_none();
-            let variant = self.get_or_register(what, slot, state, values.kinds)?;
+            let variant =
+                self.get_or_register(slot, || self.exact(what, slot, state, values.of.kinds))?;
             if is_new {
                 let only = (number == 0)
                     .then(|| variant.kinds.only_numbers())
                     .flatten();
                 list.numbers.store(only.map_or(0, Numbers::pack), Relaxed);
             }
-            if variant.kinds == values.kinds {
+            if variant.fits(values.of.kinds) {
                 return Some(variant);
             }
         }
-        *values = Values::new();
-        let mut texts = AsText(values);
-        visit(&mut texts);
-        texts.finish(self.fields.len());
-        let kinds = Kinds::all_texts(self.fields.len());
-        self.get_or_register(what, last, list.states.last()?, kinds)
+        self.optional_variant(what, values, visit)
     }
 
-    fn get_or_register(
+    /// Finds or registers a type in which fields may be absent.
+    fn optional_variant(
         &'static self,
         what: What,
-        slot: &'static Published<Variant>,
-        state: &'static TypeState,
-        kinds: Kinds,
+        values: &mut Values,
+        visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
-        if let Some(variant) = slot.current() {
-            return Some(variant);
+        let list = &self.variants[what.list()];
+        let mut place = &list.optional;
+        for number in 0..OPTIONAL {
+            if number + 1 == OPTIONAL {
+                let pass = Pass {
+                    as_text: true,
+                    ..values.of.pass
+                };
+                *values = Values::gather(Stack::new(), pass, visit);
+            }
+            let found = self.get_or_register(place, || {
+                let kinds = match number + 1 == OPTIONAL {
+                    true => Kinds::all_texts(self.fields.len()),
+                    false => values.of.kinds.completed(self.fields.len(), list.known()),
+                };
+                self.optional(what, place, kinds)
+            })?;
+            if found.variant.fits(values.of.kinds) {
+                return Some(&found.variant);
+            }
+            place = &found.next;
         }
-        if REGISTERING.replace(true) {
-            session::count_nested();
-            return None;
-        }
-        let variant = self.register(what, slot, state, kinds);
-        REGISTERING.set(false);
-        Some(variant)
+        None
     }
 
-    fn register(
+    /// What is in `place`, registered by `register` if nothing is.
+    fn get_or_register<T: Sync>(
+        &'static self,
+        place: &'static Published<T>,
+        register: impl FnOnce() -> &'static T,
+    ) -> Option<&'static T> {
+        if let Some(found) = place.current() {
+            return Some(found);
+        }
+        if REGISTERING.replace(true) {
+            // An event in an allocator, or in a signal handler.
+            session::count_lost(Cause::Nested);
+            return None;
+        }
+        let registered = register();
+        REGISTERING.set(false);
+        Some(registered)
+    }
+
+    fn exact(
         &self,
         what: What,
-        slot: &'static Published<Variant>,
+        place: &'static Published<Variant>,
         state: &'static TypeState,
         kinds: Kinds,
     ) -> &'static Variant {
+        let variant = Variant {
+            kinds,
+            is_optional: false,
+            state,
+        };
+        self.register(what, &variant, place, |variant| variant)
+    }
+
+    fn optional(
+        &self,
+        what: What,
+        place: &'static Published<Optional>,
+        kinds: Kinds,
+    ) -> &'static Optional {
+        let variant = Variant {
+            kinds,
+            is_optional: true,
+            state: Box::leak(Box::default()),
+        };
+        self.register(what, &variant, place, |variant| Optional {
+            variant,
+            next: Published::new(),
+        })
+    }
+
+    fn register<T: Sync>(
+        &self,
+        what: What,
+        variant: &Variant,
+        place: &'static Published<T>,
+        of: impl FnOnce(Variant) -> T,
+    ) -> &'static T {
+        let Variant {
+            kinds,
+            is_optional,
+            state,
+        } = *variant;
         let mut fields = Vec::with_capacity(2 + self.fields.len());
         for (name, semantic) in what.head() {
-            push_field(&mut fields, name, Kind::U64, *semantic);
+            push_field(&mut fields, name, Kind::U64, false, *semantic);
         }
         for (index, kind) in kinds.iter() {
-            push_field(&mut fields, self.fields.get(index).unwrap_or(&""), kind, 0);
+            let name = match index < FIELDS_MAX {
+                true => self.fields.get(index).unwrap_or(&""),
+                false => FURTHER,
+            };
+            push_field(&mut fields, name, kind, is_optional, 0);
         }
         let description = Description {
             event: self.event_type(what, state),
             fields: &fields,
             fixed_bytes: fields.last().map_or(0, end),
         };
-        session::register_once(&description, slot, || Box::new(Variant { kinds, state }))
+        session::register_once(&description, place, || {
+            Box::new(of(Variant {
+                kinds,
+                is_optional,
+                state,
+            }))
+        })
     }
 
     fn event_type(&self, what: What, state: &'static TypeState) -> EventType {
@@ -325,21 +529,38 @@ impl Site {
     }
 }
 
-/// End of a field that starts at a whole word, as all do.
-fn end(field: &Field) -> u32 {
-    field.place.offset + field.place.kind.fixed_bytes().max(8) as u32
+impl Variants {
+    /// Kinds that were registered before.
+    fn known(&'static self) -> impl Iterator<Item = Kinds> + Clone {
+        let optional = core::iter::successors(self.optional.current(), |one| one.next.current());
+        let exact = self.all.iter().filter_map(Published::current);
+        exact
+            .map(|variant| variant.kinds)
+            .chain(optional.map(|one| one.variant.kinds))
+    }
 }
 
-fn push_field(fields: &mut Vec<Field>, name: &'static str, kind: Kind, semantic: u32) {
+/// End of a field that starts at a whole word, as all do.
+fn end(field: &Field) -> u32 {
+    let Place { kind, optional, .. } = field.place;
+    field.place.offset + (8 * words_of(kind) * if optional { 2 } else { 1 }) as u32
+}
+
+fn push_field(
+    fields: &mut Vec<Field>,
+    name: &'static str,
+    kind: Kind,
+    optional: bool,
+    semantic: u32,
+) {
     let offset = fields.last().map_or(0, end);
-    let count = 0;
     fields.push(Field {
         name,
         place: Place {
             kind,
-            count,
+            count: 0,
             offset,
-            optional: false,
+            optional,
         },
         semantic,
         unit: "",
@@ -356,22 +577,46 @@ fn set_head<const N: usize>(to: &mut Reservation<'_>, head: [u64; N]) {
 
 /// Writes one record: `head`, the values, their texts.
 #[inline(always)]
-fn write<const N: usize>(id: TypeId, now: Now, head: [u64; N], values: &Values) {
-    let (words, texts) = (values.words(), values.texts());
-    let fixed_words = N + words.len();
+fn write<const N: usize>(variant: &Variant, id: TypeId, now: Now, head: [u64; N], values: &Values) {
+    let texts = values.texts.bytes();
+    let fixed_words = N + variant.words(&values.of);
     let all = (fixed_words + texts.len() / 8) as u64;
     let Some(mut to) = reserve_words(id, all, now) else {
         return;
     };
     set_head(&mut to, head);
-    for (at, word) in words.iter().enumerate() {
-        to.set_word(N + at, *word);
-    }
+    variant.write(&mut to, N, &values.of, 8 * fixed_words);
     if !texts.is_empty() {
-        for at in values.places() {
-            to.set_word(N + at, words[at] + 8 * fixed_words as u64);
-        }
         to.set_bytes(fixed_words, texts);
     }
+    to.commit();
+}
+
+/// The same where the texts do not fit the stack: the program's `Debug` implementations run once more, and
+/// write into the record. What they record meanwhile has its place behind it.
+#[cold]
+#[inline(never)]
+fn write_long<const N: usize>(
+    variant: &Variant,
+    id: TypeId,
+    now: Now,
+    head: [u64; N],
+    values: &Gathered,
+    visit: &dyn Fn(&mut dyn Visit),
+) {
+    let fixed_words = N + variant.words(values);
+    let words = values.words();
+    let lengths = values.places().map(|at| (words[at] >> 32) as usize);
+    let most = (session::payload_words_max() as usize).saturating_sub(fixed_words);
+    let rooms = Rooms::new(lengths, 8 * most);
+    let all = (fixed_words + rooms.bytes() / 8) as u64;
+    let Some(mut to) = reserve_words(id, all, now) else {
+        return;
+    };
+    set_head(&mut to, head);
+    let Values { of: again, texts } =
+        Values::gather(InRecord::new(to, fixed_words, rooms), values.pass, visit);
+    let mut to = texts.to;
+    variant.write(&mut to, N, &again, 0);
     to.commit();
 }

@@ -7,6 +7,7 @@
 //! | `record`, `record_follows_from` | values and links that come later |
 //! | `event` | an event, with its parent if the program names one |
 
+use ringmark_format::counters::Cause;
 use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
@@ -14,7 +15,7 @@ use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 
 use super::ids::SpanCell;
 use super::site::{Site, What};
-use super::thread::Step;
+use super::thread::{Inside, Source, Step};
 use super::{ids, log_records, sites, spans, thread};
 use crate::description::Level;
 use crate::description::Now;
@@ -50,10 +51,11 @@ impl Subscriber for Recorder {
         }
     }
 
-    fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
-        // Sites of the program are on or off by their interest. What asks here are records of
-        // `log` that the level lets pass; each one's own site decides when it comes.
-        true
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // Sites of the program are on or off by their interest; one is asked for here only where another
+        // subscriber lives, too. A record of `log` has no site yet: its own one decides when it comes.
+        let site = sites::find(metadata);
+        site.is_none_or(|site| site.is_log || site.is_on())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -63,10 +65,17 @@ impl Subscriber for Recorder {
     #[inline]
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let metadata = attributes.metadata();
-        let site = sites::site_of(metadata);
-        let (id, cell) = ids::new(ids::Kind { metadata, site });
+        let site = sites::site_of(metadata).filter(|site| site.is_on());
+        let Some((id, cell)) = ids::new(ids::Kind { metadata, site }) else {
+            if site.is_some() {
+                session::count_lost(Cause::NoMemory);
+            }
+            return Id::from_u64(ids::NONE);
+        };
         if let Some(site) = site {
-            let ticks = spans::new(site, id, explicit_parent(attributes), attributes);
+            let parent =
+                spans::stated_parent(attributes.is_contextual(), attributes.parent(), recorded_id);
+            let ticks = spans::new(Source::SUBSCRIBER, site, id, parent, attributes);
             thread::set_last(Step::New, id, cell, ticks);
         }
         Id::from_u64(id)
@@ -80,28 +89,37 @@ impl Subscriber for Recorder {
     }
 
     fn record_follows_from(&self, span: &Id, follows: &Id) {
-        span_records::follows(span.into_u64(), follows.into_u64());
+        if let (Some(id), Some(other)) = (recorded_id(span), recorded_id(follows)) {
+            span_records::follows(id, other);
+        }
     }
 
     #[inline]
     fn event(&self, event: &Event<'_>) {
-        emit(event, |id| id);
+        emit(event, Source::SUBSCRIBER, recorded_id);
     }
 
     #[inline]
     fn enter(&self, span: &Id) {
         let id = span.into_u64();
-        let cell = ids::cell(id);
-        let site = cell.and_then(SpanCell::site);
-        spans::enter(site, id, thread::ticks_after(Step::New, id, cell));
-        thread::forget_last(cell);
+        if let Some(cell) = ids::cell(id)
+            && let Some(site) = cell.site()
+        {
+            let ticks = thread::ticks_after(Step::New, id, cell);
+            spans::enter(Source::SUBSCRIBER, site, id, ticks);
+            thread::forget_last(cell);
+        }
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
         let id = span.into_u64();
-        let ticks = spans::exit(id);
-        thread::set_last(Step::Exit, id, ids::cell(id), ticks);
+        if let Some(cell) = ids::cell(id)
+            && cell.site().is_some()
+        {
+            let ticks = spans::exit(id);
+            thread::set_last(Step::Exit, id, cell, ticks);
+        }
     }
 
     fn clone_span(&self, id: &Id) -> Id {
@@ -114,9 +132,13 @@ impl Subscriber for Recorder {
     #[inline]
     fn try_close(&self, id: Id) -> bool {
         let id = id.into_u64();
-        let cell = ids::cell(id);
-        let last = cell.is_some_and(SpanCell::remove_handle);
-        if last {
+        let Some(cell) = ids::cell(id) else {
+            return false;
+        };
+        // Before the cell can be another span's.
+        let is_recorded = cell.site().is_some();
+        let last = cell.remove_handle();
+        if last && is_recorded {
             span_records::close_at(thread::ticks_after(Step::Exit, id, cell), id);
         }
         last
@@ -130,38 +152,38 @@ impl Subscriber for Recorder {
     }
 }
 
+/// The id of a span of ours, if it is recorded.
+fn recorded_id(id: &Id) -> Option<u64> {
+    let id = id.into_u64();
+    ids::cell(id).and_then(SpanCell::site).map(|_| id)
+}
+
 /// Records an event; `own_id` makes the recorded id of a span out of `tracing`'s.
 #[inline(always)]
-pub(super) fn emit(event: &Event<'_>, own_id: fn(u64) -> u64) {
+pub(super) fn emit(event: &Event<'_>, source: Source, own_id: impl FnOnce(&Id) -> Option<u64>) {
     let Some(site) = sites::site_of(event.metadata()) else {
         return;
     };
     let visit = |visitor: &mut dyn Visit| event.record(visitor);
-    let done = event.is_contextual() && site.record_numbers(What::Event, Now::Clock, [], visit);
-    if !done {
-        emit_any(site, event, own_id);
+    let is_inside_last = event.is_contextual() && thread::inside(source) == Inside::Last;
+    if !is_inside_last || !site.record_numbers(What::Event, Now::Clock, [], visit) {
+        let parent = spans::stated_parent(event.is_contextual(), event.parent(), own_id);
+        emit_any(site, event, source, parent);
     }
 }
 
+/// Writes its record, unless it has been. `stated`: see [`spans::stated_parent`].
 #[inline(never)]
-fn emit_any(site: &'static Site, event: &Event<'_>, own_id: fn(u64) -> u64) {
+fn emit_any(site: &'static Site, event: &Event<'_>, source: Source, stated: u64) {
     if site.is_log && log_records::emit(event) {
         return;
     }
     let visit = |visitor: &mut dyn Visit| event.record(visitor);
-    if event.is_contextual() {
-        site.record_any(What::Event, Now::Clock, [], &visit);
-    } else {
-        let parent = event.parent().map_or(0, |id| own_id(id.into_u64()));
-        site.record(What::EventOf, Now::Clock, [parent], visit);
+    match (stated, thread::inside(source)) {
+        (0, Inside::Last) => site.record_any(What::Event, Now::Clock, [], &visit),
+        (0, Inside::Of(id)) => site.record(What::EventOf, Now::Clock, [id], visit),
+        (stated, _) => site.record(What::EventOf, Now::Clock, [stated], visit),
     }
-}
-
-fn explicit_parent(attributes: &Attributes<'_>) -> Option<u64> {
-    if attributes.is_contextual() {
-        return None;
-    }
-    Some(attributes.parent().map_or(0, Id::into_u64))
 }
 
 fn level_filter(level: Option<Level>) -> LevelFilter {

@@ -2,7 +2,9 @@
 
 use core::cell::{Cell, RefCell};
 use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use ringmark_format::schema::NO_SPAN;
 use ringmark_ring::Writer;
 
 use super::ids::SpanCell;
@@ -13,6 +15,33 @@ use crate::{session, thread_block};
 /// Entered spans kept without an allocation; deeper ones take one.
 const DEPTH: usize = 64;
 
+/// What gives its spans and events to the recorder: a subscriber of ours, or one of the layers. Each knows
+/// the spans that a thread has entered in it, and no others but native ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source(u32);
+
+/// Layers that were made.
+static LAYERS: AtomicU32 = AtomicU32::new(0);
+
+impl Source {
+    /// The subscriber's: all of ours are one.
+    pub(super) const SUBSCRIBER: Self = Self(0);
+
+    /// That of a new layer.
+    pub(super) fn of_layer() -> Self {
+        Self(LAYERS.fetch_add(1, Relaxed) + 1)
+    }
+}
+
+/// In which span a thread is, as its source knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// The one that was entered last, of whatever source, or none.
+    Last,
+    /// This one; the last one is of another source. [`NO_SPAN`]: none.
+    Of(u64),
+}
+
 /// An entered span.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -21,11 +50,13 @@ struct Entry {
     below: u64,
     /// Its place among the open spans of the thread, which readers see.
     place: SpanPlace,
+    source: Source,
 }
 
 const NOTHING: Entry = Entry {
     below: 0,
     place: SpanPlace::NONE,
+    source: Source::SUBSCRIBER,
 };
 
 struct Thread {
@@ -64,9 +95,45 @@ thread_local! {
 
 /// Makes `id` the span that this thread is in. `place`: where it stands among its open spans.
 #[inline]
-pub(super) fn push(id: u64, place: SpanPlace) {
+pub(super) fn push(source: Source, id: u64, place: SpanPlace) {
     let below = span_records::set_current(id);
-    put(Entry { below, place });
+    put(Entry {
+        below,
+        place,
+        source,
+    });
+}
+
+/// In which span this thread is, for something that comes from `source`.
+#[inline(always)]
+pub(super) fn inside(source: Source) -> Inside {
+    match LAYERS.load(Relaxed) {
+        0 => Inside::Last,
+        _ => inside_of(source),
+    }
+}
+
+#[inline(never)]
+fn inside_of(source: Source) -> Inside {
+    let last = span_records::current();
+    let mut id = last;
+    let found = find_entry(|entry| {
+        let is_seen = is_native(id) || entry.source == source;
+        let seen = is_seen.then_some(id);
+        id = entry.below;
+        seen
+    });
+    match found.or(Some(id).filter(|id| is_native(*id))) {
+        Some(id) if id == last => Inside::Last,
+        Some(id) => Inside::Of(id),
+        None if last == 0 => Inside::Last,
+        None => Inside::Of(NO_SPAN),
+    }
+}
+
+/// Native spans have odd ids. They have no entry here.
+const fn is_native(id: u64) -> bool {
+    id % 2 == 1
 }
 
 #[inline(always)]
@@ -99,12 +166,6 @@ pub(super) fn pop(id: u64) -> SpanPlace {
     };
     span_records::set_current(entry.below);
     entry.place
-}
-
-/// Whether this thread is in `id`, as far as that is kept without an allocation.
-pub(super) fn is_in(id: u64) -> bool {
-    let is_it = |entered: u64| (entered == id).then_some(());
-    innermost(is_it).is_some()
 }
 
 #[inline]
@@ -153,13 +214,22 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
     if let Some(found) = is_it(current) {
         return Some((current, found));
     }
+    find_entry(|entry| is_it(entry.below).map(|found| (entry.below, found)))
+}
+
+/// What `is_it` finds first among the entered spans, from the innermost on.
+fn find_entry<T>(mut is_it: impl FnMut(Entry) -> Option<T>) -> Option<T> {
+    let deeper = DEEPER.try_with(|deeper| {
+        let deeper = deeper.try_borrow().ok()?;
+        deeper.iter().rev().copied().find_map(&mut is_it)
+    });
+    if let Ok(Some(found)) = deeper {
+        return Some(found);
+    }
     THREAD.with(|thread| {
         let depth = thread.depth.get().min(DEPTH);
-        let entered = thread.entered[..depth].iter().rev();
-        let entered = entered.map(|cell| cell.get().below);
-        entered
-            .into_iter()
-            .find_map(|id| is_it(id).map(|found| (id, found)))
+        let mut entered = thread.entered[..depth].iter().rev();
+        entered.find_map(|cell| is_it(cell.get()))
     })
 }
 
@@ -167,13 +237,13 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
 /// thread, nor about `id` on any other; else the clock. Saves half of the clock readings of a span
 /// that is entered as soon as it is made, and closed as soon as it is left. `cell`: that of `id`.
 #[inline(always)]
-pub(super) fn ticks_after(step: Step, id: u64, cell: Option<&SpanCell>) -> u64 {
+pub(super) fn ticks_after(step: Step, id: u64, cell: &SpanCell) -> u64 {
     let last = THREAD.with(|thread| thread.last.get());
     let writer = thread_block::writer();
     if last.id == id
         && last.step == step
         && last.reservations == reservations(writer)
-        && cell.map_or(0, SpanCell::last_ring) == ring(writer)
+        && cell.last_ring() == ring(writer)
     {
         last.ticks
     } else {
@@ -183,7 +253,7 @@ pub(super) fn ticks_after(step: Step, id: u64, cell: Option<&SpanCell>) -> u64 {
 
 /// Remembers that the last record of this thread was this step of `id`.
 #[inline(always)]
-pub(super) fn set_last(step: Step, id: u64, cell: Option<&SpanCell>, ticks: u64) {
+pub(super) fn set_last(step: Step, id: u64, cell: &SpanCell, ticks: u64) {
     let writer = thread_block::writer();
     let reservations = reservations(writer);
     let last = Last {
@@ -193,20 +263,13 @@ pub(super) fn set_last(step: Step, id: u64, cell: Option<&SpanCell>, ticks: u64)
         reservations,
     };
     THREAD.with(|thread| thread.last.set(last));
-    set_last_ring(cell, writer);
+    cell.set_last_ring(ring(writer));
 }
 
 /// Invalidates what other threads remember of the span in `cell` as the last record.
 #[inline(always)]
-pub(super) fn forget_last(cell: Option<&SpanCell>) {
-    set_last_ring(cell, thread_block::writer());
-}
-
-#[inline(always)]
-fn set_last_ring(cell: Option<&SpanCell>, writer: Option<&'static Writer>) {
-    if let Some(cell) = cell {
-        cell.set_last_ring(ring(writer));
-    }
+pub(super) fn forget_last(cell: &SpanCell) {
+    cell.set_last_ring(ring(thread_block::writer()));
 }
 
 #[inline(always)]

@@ -1,51 +1,76 @@
 //! The values of one event, gathered on the stack: nothing is reserved while a `Debug`
-//! implementation of the program runs.
+//! implementation of the program runs. Only texts that are too long for that are written again, straight
+//! into their record.
 //!
-//! # Invariants
+//! # Invariant
 //!
 //! 1. The first `count` of the words were written.
-//! 2. The first `used` of the bytes for texts were written.
 
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 
-use ringmark_format::align8;
 use tracing_core::field::{Field, Visit};
 
 use super::kinds::{ABSENT, BOOL, BYTES, F64, FIELDS_MAX, I64, I128, Kinds, STR, U64, U128};
+use super::texts::{Sink, Stack};
 
-const WORDS_MAX: usize = 2 * FIELDS_MAX;
-/// Bytes of all texts of one event; what does not fit ends in "…".
-pub(super) const TEXT_BYTES: usize = 3072;
-const ELLIPSIS: &str = "…";
+/// A wide number has two words; the text of all further fields is the last.
+const WORDS_MAX: usize = 2 * (FIELDS_MAX + 1);
 
-/// The values, in the order of their fields. `words` up to `count` are there.
-pub(super) struct Values {
+/// The values, in the order of their fields, and where their texts are.
+pub(super) struct Values<S = Stack> {
+    pub(super) of: Gathered,
+    pub(super) texts: S,
+}
+
+/// Which of an event's values are gathered, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pass {
+    /// Fields come in the order of their indices, but in `record_all!`, and there they may come twice. Those
+    /// up to the next one that comes too late are a run, and each run gets a record. This is its number.
+    pub(super) run: usize,
+    /// Each value is turned into text.
+    pub(super) as_text: bool,
+}
+
+impl Pass {
+    pub(super) const FIRST: Self = Self {
+        run: 0,
+        as_text: false,
+    };
+}
+
+/// All of them but their texts. `words` up to `count` are there.
+pub(super) struct Gathered {
     pub(super) kinds: Kinds,
+    pub(super) pass: Pass,
+    /// The run that the visitor is in.
+    run: usize,
+    /// Index of the field after the last one that came.
+    after: usize,
     /// Index of the next field.
     next: usize,
     count: usize,
     /// Words that are places of texts.
-    places: u64,
+    places: u128,
     words: [MaybeUninit<u64>; WORDS_MAX],
-    texts: Texts,
 }
 
-impl Values {
-    /// No values.
-    #[inline(always)]
-    pub(super) fn new() -> Self {
-        Self {
-            kinds: Kinds::NONE,
-            next: 0,
-            count: 0,
-            places: 0,
-            words: [const { MaybeUninit::uninit() }; WORDS_MAX],
-            texts: Texts {
-                bytes: [const { MaybeUninit::uninit() }; TEXT_BYTES],
-                used: 0,
-            },
-        }
+/// What is done with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// It is the next one.
+    Next,
+    /// It is one of the further fields, which are one text.
+    Further,
+    /// It is of another run.
+    Other,
+}
+
+impl Gathered {
+    /// Whether there is a run after this one.
+    pub(super) fn has_more(&self) -> bool {
+        self.run > self.pass.run
     }
 
     /// The words of all values. The place of a text counts from the start of the texts.
@@ -63,41 +88,46 @@ impl Values {
         core::iter::from_fn(move || {
             let first = left.trailing_zeros();
             left &= left.wrapping_sub(1);
-            (first < u64::BITS).then_some(first as usize)
+            (first < u128::BITS).then_some(first as usize)
         })
     }
 
-    /// All texts, each padded to whole words.
-    #[inline(always)]
-    pub(super) fn texts(&self) -> &[u8] {
-        let written = &self.texts.bytes[..self.texts.used];
-        // SAFETY: invariant 2, and MaybeUninit<u8> has the layout of u8.
-        unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
+    /// Whether this word is the place of a text.
+    pub(super) fn is_place(&self, at: usize) -> bool {
+        self.places >> at & 1 == 1
     }
 
-    /// Goes on to `field`. `false`: it comes again, or too late, and is not recorded.
+    /// Goes on to `field`.
     #[inline(always)]
-    fn advance(&mut self, field: &Field, code: u8) -> bool {
+    fn advance(&mut self, field: &Field, code: u8) -> Done {
         let index = field.index();
-        if index != self.next && !self.skip_to(index) {
-            return false;
-        }
-        if index >= FIELDS_MAX {
-            return false;
+        if index != self.next || self.run != self.pass.run || index >= FIELDS_MAX {
+            return self.advance_far(index, code);
         }
         self.kinds.add(index, code);
         self.next = index + 1;
-        true
+        self.after = index + 1;
+        Done::Next
     }
 
-    /// Marks the fields up to `index` as absent.
+    /// The same where the field is not the one after the last, or one of many.
     #[cold]
-    fn skip_to(&mut self, index: usize) -> bool {
+    fn advance_far(&mut self, index: usize, code: u8) -> Done {
+        self.run += usize::from(index < self.after);
+        self.after = index + 1;
+        if self.run != self.pass.run {
+            return Done::Other;
+        }
         while self.next < index.min(FIELDS_MAX) {
             self.kinds.add(self.next, ABSENT);
             self.next += 1;
         }
-        self.next == index
+        if index >= FIELDS_MAX {
+            return Done::Further;
+        }
+        self.kinds.add(index, code);
+        self.next = index + 1;
+        Done::Next
     }
 
     #[inline(always)]
@@ -107,74 +137,135 @@ impl Values {
             self.count += 1;
         }
     }
+}
+
+impl<S: Sink> Values<S> {
+    /// What `visit` gives in this pass, with texts that go there.
+    #[inline(always)]
+    pub(super) fn gather(texts: S, pass: Pass, visit: &dyn Fn(&mut dyn Visit)) -> Self {
+        let mut values = Self {
+            of: Gathered {
+                kinds: Kinds::NONE,
+                pass,
+                run: 0,
+                after: 0,
+                next: 0,
+                count: 0,
+                places: 0,
+                words: [const { MaybeUninit::uninit() }; WORDS_MAX],
+            },
+            texts,
+        };
+        if pass.as_text {
+            visit(&mut AsText(&mut values));
+        } else {
+            visit(&mut values);
+        }
+        if values.of.next > FIELDS_MAX {
+            values.push_place();
+        }
+        values
+    }
 
     #[inline(always)]
-    fn put(&mut self, field: &Field, code: u8, word: u64) {
-        if self.advance(field, code) {
-            self.push(word);
+    fn put(&mut self, field: &Field, code: u8, word: u64, value: &dyn fmt::Debug) {
+        match self.of.advance(field, code) {
+            Done::Next => self.of.push(word),
+            done => self.put_further(done, field, value),
         }
     }
 
-    fn put_wide(&mut self, field: &Field, code: u8, value: u128) {
-        if self.advance(field, code) {
-            self.push(value as u64);
-            self.push((value >> 64) as u64);
+    fn put_wide(&mut self, field: &Field, code: u8, number: u128, value: &dyn fmt::Debug) {
+        match self.of.advance(field, code) {
+            Done::Next => {
+                self.of.push(number as u64);
+                self.of.push((number >> 64) as u64);
+            }
+            done => self.put_further(done, field, value),
         }
     }
 
-    #[inline]
-    fn put_text(&mut self, field: &Field, code: u8, write: impl FnOnce(&mut Text<'_>)) {
-        if self.advance(field, code) {
-            let place = self.texts.add(write);
-            self.places |= 1 << self.count;
-            self.push(place);
+    #[inline(always)]
+    fn put_text(&mut self, field: &Field, code: u8, write: impl FnOnce(&mut Text<'_, S>)) {
+        match self.of.advance(field, code) {
+            Done::Next => {
+                self.texts.begin();
+                write(&mut Text(&mut self.texts));
+                self.push_place();
+            }
+            Done::Further => {
+                self.begin_further(field);
+                write(&mut Text(&mut self.texts));
+            }
+            Done::Other => {}
         }
     }
 
-    /// Gives the fields after the last one, up to `fields`, an empty text.
-    fn fill_to(&mut self, fields: usize) {
-        while self.next < fields.min(FIELDS_MAX) {
-            self.kinds.add(self.next, STR);
-            self.places |= 1 << self.count;
-            self.push(0);
-            self.next += 1;
+    #[inline(always)]
+    fn push_place(&mut self) {
+        let place = self.texts.end();
+        self.of.places |= 1 << self.of.count;
+        self.of.push(place);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_further(&mut self, done: Done, field: &Field, value: &dyn fmt::Debug) {
+        if done == Done::Further {
+            self.begin_further(field);
+            // A formatter that fails leaves what it wrote so far.
+            let _ = write!(Text(&mut self.texts), "{value:?}");
         }
+    }
+
+    /// Goes on with the text of the further fields: `name=value name=value`.
+    #[cold]
+    fn begin_further(&mut self, field: &Field) {
+        if self.of.next == FIELDS_MAX {
+            self.of.kinds.add(FIELDS_MAX, STR);
+            self.of.next += 1;
+            self.texts.begin();
+        } else {
+            self.texts.push(" ");
+        }
+        self.texts.push(field.name());
+        self.texts.push("=");
     }
 }
 
-impl Visit for Values {
+impl<S: Sink> Visit for Values<S> {
     #[inline]
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, U64, value);
+        self.put(field, U64, value, &value);
     }
 
     #[inline]
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, I64, value as u64);
+        self.put(field, I64, value as u64, &value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, F64, value.to_bits());
+        self.put(field, F64, value.to_bits(), &value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, BOOL, u64::from(value));
+        self.put(field, BOOL, u64::from(value), &value);
     }
 
     fn record_u128(&mut self, field: &Field, value: u128) {
-        self.put_wide(field, U128, value);
+        self.put_wide(field, U128, value, &value);
     }
 
     fn record_i128(&mut self, field: &Field, value: i128) {
-        self.put_wide(field, I128, value as u128);
+        self.put_wide(field, I128, value as u128, &value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put_text(field, STR, |text| text.push(value));
+        self.put_text(field, STR, |text| text.0.push(value));
     }
 
     fn record_bytes(&mut self, field: &Field, value: &[u8]) {
-        self.put_text(field, BYTES, |text| text.push_bytes(value));
+        self.put_text(field, BYTES, |text| text.0.push_bytes(value));
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
@@ -196,108 +287,30 @@ impl Visit for Values {
     }
 }
 
-/// Turns every value into text, absent ones into empty text: for the rare site whose fields come
-/// in ever new combinations.
-pub(super) struct AsText<'v>(pub(super) &'v mut Values);
+/// Turns every value into text: for the rare site whose fields change their types again and again.
+struct AsText<'v, S>(&'v mut Values<S>);
 
-impl AsText<'_> {
-    /// Gives the fields that did not come, of `fields`, an empty text.
-    pub(super) fn finish(self, fields: usize) {
-        self.0.fill_to(fields);
-    }
-}
-
-impl Visit for AsText<'_> {
+impl<S: Sink> Visit for AsText<'_, S> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.fill_to(field.index());
         self.0.record_str(field, value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.0.fill_to(field.index());
         self.0.record_error(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.fill_to(field.index());
         self.0.record_debug(field, value);
     }
 }
 
-struct Texts {
-    bytes: [MaybeUninit<u8>; TEXT_BYTES],
-    /// A multiple of 8.
-    used: usize,
-}
+/// One text that is being written.
+struct Text<'s, S>(&'s mut S);
 
-impl Texts {
-    /// Adds one text; returns its place: offset, and length in the upper half.
-    #[inline]
-    fn add(&mut self, write: impl FnOnce(&mut Text<'_>)) -> u64 {
-        let start = self.used;
-        let mut text = Text {
-            room: &mut self.bytes[start..],
-            used: 0,
-            cut: false,
-        };
-        write(&mut text);
-        let bytes = text.used;
-        for padding in &mut text.room[bytes..align8(bytes)] {
-            padding.write(0);
-        }
-        self.used = start + align8(bytes);
-        start as u64 | (bytes as u64) << 32
-    }
-}
-
-/// One text that is being written. Its room is a multiple of 8.
-struct Text<'r> {
-    room: &'r mut [MaybeUninit<u8>],
-    used: usize,
-    cut: bool,
-}
-
-impl Text<'_> {
-    /// Adds what fits; the rest becomes "…", if that fits.
-    #[inline]
-    fn push(&mut self, more: &str) {
-        if self.cut {
-            return;
-        }
-        if more.len() + ELLIPSIS.len() <= self.room.len() - self.used {
-            return self.copy(more.as_bytes());
-        }
-        self.cut = true;
-        let Some(mut take) = (self.room.len() - self.used).checked_sub(ELLIPSIS.len()) else {
-            return;
-        };
-        while !more.is_char_boundary(take) {
-            take -= 1;
-        }
-        self.copy(&more.as_bytes()[..take]);
-        self.copy(ELLIPSIS.as_bytes());
-    }
-
-    /// Adds the bytes that fit.
-    fn push_bytes(&mut self, more: &[u8]) {
-        let take = more.len().min(self.room.len() - self.used);
-        self.copy(&more[..take]);
-    }
-
-    #[inline]
-    fn copy(&mut self, bytes: &[u8]) {
-        let room = &mut self.room[self.used..self.used + bytes.len()];
-        for (to, from) in room.iter_mut().zip(bytes) {
-            to.write(*from);
-        }
-        self.used += bytes.len();
-    }
-}
-
-impl Write for Text<'_> {
+impl<S: Sink> Write for Text<'_, S> {
     #[inline]
     fn write_str(&mut self, more: &str) -> fmt::Result {
-        self.push(more);
+        self.0.push(more);
         Ok(())
     }
 }

@@ -116,19 +116,16 @@ impl<'f> SchemaLog<'f> {
         if length + bytes.len() as u64 > self.capacity() {
             return Err(SchemaExhausted);
         }
-        let mut start = 0;
+        let mut left = bytes.as_chunks::<8>().0;
+        let mut before = (length / 8) as usize;
         for words in (0..SCHEMA_EXTENTS).map_while(|i| self.extent(i)) {
-            for (i, word) in words.iter().enumerate() {
-                let at = start + i as u64 * 8;
-                let Some(within) = at.checked_sub(length) else {
-                    continue;
-                };
-                let Some(chunk) = bytes.as_chunks::<8>().0.get(within as usize / 8) else {
-                    break;
-                };
+            let room = words.get(before..).unwrap_or_default();
+            let (now, later) = left.split_at(left.len().min(room.len()));
+            for (word, chunk) in room.iter().zip(now) {
                 word.store(u64::from_le_bytes(*chunk), Relaxed);
             }
-            start += words.len() as u64 * 8;
+            left = later;
+            before = before.saturating_sub(words.len());
         }
         let word = self.word(offset_of!(SessionState, schema_bytes));
         word.store(length + bytes.len() as u64, order::schema_release()); // [S1]

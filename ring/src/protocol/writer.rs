@@ -231,6 +231,15 @@ impl Writer {
         self.counts.records()
     }
 
+    /// Words of the largest payload that its pages hold; 0 before it is attached.
+    #[must_use]
+    pub fn payload_words_max(&self) -> u64 {
+        let ring = self.ring();
+        ring.map_or(0, |ring| {
+            record::payload_words_max(ring.geometry.page_bytes)
+        })
+    }
+
     fn ring(&self) -> Option<&Ring> {
         if !self.is_attached() {
             return None;

@@ -156,6 +156,7 @@ pub const FLOORS: &[House<'_>] = &[
         &[
             "kinds",
             "direct",
+            "texts",
             "values",
             "site",
             "ids",
