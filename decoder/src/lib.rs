@@ -110,5 +110,5 @@ pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;
 pub use words::duration::nanoseconds as duration_ns;
 pub use words::small_keys::{Multiply, SmallKeys};
-pub use words::timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp};
+pub use words::timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp, parse_anywhere};
 pub use words::{escape, number};

@@ -15,3 +15,4 @@ mod parquet;
 mod recording;
 mod slowest;
 mod targets;
+mod times;

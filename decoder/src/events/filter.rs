@@ -33,7 +33,7 @@ pub(super) enum Moment {
     SinceStart(u64),
 }
 
-const TIME: &str = "a UTC time like 2026-11-21T01:42:03.5Z, or a time since the session's start \
+const TIME: &str = "a time like 2026-11-21T01:42:03.5Z, or a time since the session's start \
                     like 1.5s, 200ms, 3us, 7ns";
 
 impl Moment {
@@ -95,6 +95,18 @@ impl Filter {
     /// Lets only events from this time on pass, in ns since 1970.
     pub const fn from_wall_ns(&mut self, ns: u64) -> &mut Self {
         self.from = Some(Moment::Wall(ns));
+        self
+    }
+
+    /// Lets only events from this time since their session's start on pass, in ns.
+    pub const fn from_start_ns(&mut self, ns: u64) -> &mut Self {
+        self.from = Some(Moment::SinceStart(ns));
+        self
+    }
+
+    /// Lets only events before this time since their session's start pass, in ns.
+    pub const fn to_start_ns(&mut self, ns: u64) -> &mut Self {
+        self.to = Some(Moment::SinceStart(ns));
         self
     }
 

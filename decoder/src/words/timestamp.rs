@@ -82,13 +82,50 @@ impl Stamper {
     }
 }
 
-/// Reads an RFC 3339 timestamp in UTC, in ns since 1970.
+/// Reads an RFC 3339 timestamp, in ns since 1970; UTC unless it says an offset.
 ///
-/// The form is `2026-11-21T01:42:03`; up to nine digits may follow after a dot, `Z` is optional,
-/// and a space may stand in place of `T`. `None` for any other text, and for years before 1970.
+/// The form is `2026-11-21T01:42:03`; up to nine digits may follow after a dot, then `Z` or an offset such
+/// as `+01:00`, and a space may stand in place of `T`. `None` for any other text, and for years before 1970.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (ns, offset_s) = parse_anywhere(text)?;
+    let offset_ns = i128::from(offset_s.unwrap_or(0)) * 1_000_000_000;
+    u64::try_from(i128::from(ns) - offset_ns).ok()
+}
+
+/// As [`parse`], but with the time as it is written, as if it were UTC, and the offset from UTC that it says, in
+/// seconds.
+#[must_use]
+pub fn parse_anywhere(text: &str) -> Option<(u64, Option<i32>)> {
+    if let Some(text) = text.strip_suffix(['Z', 'z']) {
+        return Some((date_and_time(text)?, Some(0)));
+    }
+    let sign = text.len().checked_sub("+00:00".len());
+    let split = sign.and_then(|sign| text.split_at_checked(sign));
+    match split.and_then(|(front, offset)| Some((front, offset_s(offset)?))) {
+        Some((front, offset)) => Some((date_and_time(front)?, Some(offset))),
+        None => Some((date_and_time(text)?, None)),
+    }
+}
+
+/// `+01:00`, `-05:30` in seconds.
+fn offset_s(text: &str) -> Option<i32> {
+    let sign = match text.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let (hours, minutes) = text.get(1..)?.split_once(':')?;
+    let number = |digits: &str| -> Option<i32> {
+        let is_number = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_number)
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+/// Date and time without an offset, in ns since 1970 as if they were UTC.
+fn date_and_time(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<u64> {
         let digits = bytes.get(from..to)?;
@@ -103,7 +140,8 @@ pub fn parse(text: &str) -> Option<u64> {
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     let in_range = year >= 1970 && (1..=12).contains(&month) && (1..=31).contains(&day);
-    if !in_range || hour > 23 || minute > 59 || second > 60 {
+    let is_date = in_range && civil(days(year, month, day)) == (year, month, day);
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let ns = match bytes.get(19) {
@@ -137,6 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn offsets_are_those_of_rfc_3339() {
+        let utc = parse("2026-11-21T01:42:03.5Z");
+        for text in [
+            "2026-11-21T02:42:03.5+01:00",
+            "2026-11-20T20:12:03.5-05:30",
+            "2026-11-21 01:42:03.5",
+        ] {
+            assert_eq!(parse(text), utc, "{text}");
+        }
+        let (written, offset) = parse_anywhere("2026-11-21T02:42:03.5+01:00").unwrap();
+        assert_eq!(
+            (written - utc.unwrap(), offset),
+            (3_600_000_000_000, Some(3600))
+        );
+        assert_eq!(parse_anywhere("2026-11-21T02:42:03").unwrap().1, None);
+    }
+
+    #[test]
     fn every_day_comes_back() {
         for day in 0..200_000 {
             let (year, month, of_month) = civil(day);
@@ -151,7 +207,10 @@ mod tests {
             "now",
             "2026-13-01T00:00:00Z",
             "2026-11-21T01:42",
-            "2026-11-21T01:42:03+01:00",
+            "2026-02-31T00:00:00Z",
+            "2026-11-21T01:42:03+1:00",
+            "2026-11-21T01:42:03+24:00",
+            "+01:00",
         ] {
             assert_eq!(parse(text), None, "{text}");
         }

@@ -12,6 +12,8 @@ pub struct About {
     pub whose: Vec<String>,
     /// Threads whose panic ended their process, by `Event::thread` of the decoder.
     pub panicked: Vec<u32>,
+    /// Which part of the trace is shown, in words; empty: all of it.
+    pub part: String,
     /// What part of the time is covered, and what is not there.
     pub covers: Vec<String>,
     /// What threads did last, and the spans that they had open.

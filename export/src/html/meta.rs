@@ -34,6 +34,8 @@ impl Meta<'_, '_> {
     pub(super) fn to_json(&self) -> Vec<u8> {
         let mut out = b"{\"version\":1,\"title\":".to_vec();
         text(self.about.title.as_bytes(), &mut out);
+        out.extend_from_slice(b",\"part\":");
+        text(self.about.part.as_bytes(), &mut out);
         let length = self.last_ns - self.first_ns;
         out.extend_from_slice(
             format!(",\"first\":\"{}\",\"length\":{length}", self.first_ns).as_bytes(),

@@ -191,7 +191,9 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     (
         "export/src/html/",
-        &["about", "rows", "packed", "meta", "entered", "page", "writer"],
+        &[
+            "about", "rows", "packed", "meta", "entered", "page", "writer",
+        ],
     ),
     (
         "export/src/ctf/",

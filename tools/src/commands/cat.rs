@@ -57,15 +57,15 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let filter = self.filter.build()?;
         if self.follow {
-            return self.follow_on(&filter);
+            return self.follow_on(&self.filter.following()?);
         }
         let process = self.input.process()?;
         let dump = match process {
             Some(pid) => rings::snapshot(pid)?,
-            None => self.input.read_for(&filter)?,
+            None => self.input.read_for(&self.filter.to_read()?)?,
         };
+        let filter = self.filter.within(&dump)?;
         if process.is_some() {
             notices::tell_schema(&dump);
         }
@@ -74,7 +74,7 @@ impl Args {
         } else {
             Sink::paged().within(self.form.columns())
         };
-        let mut printer = Printer::new(&filter, self.form, self.lines);
+        let mut printer = self.printer(&filter);
         printer.learn_origin(&dump);
         printer.learn_gaps(&dump);
         match self.form.tree {
@@ -99,8 +99,16 @@ impl Args {
         Ok(exit(&dump, process.is_some()))
     }
 
-    fn follow_on(&self, filter: &Filter) -> anyhow::Result<Exit> {
+    fn printer<'f>(&self, filter: &'f Filter) -> Printer<'f> {
         let mut printer = Printer::new(filter, self.form, self.lines);
+        if self.filter.is_utc() {
+            printer.in_utc();
+        }
+        printer
+    }
+
+    fn follow_on(&self, filter: &Filter) -> anyhow::Result<Exit> {
+        let mut printer = self.printer(filter);
         self.input.require_whole("--follow")?;
         match (self.input.process()?, self.input.files().as_slice()) {
             (Some(pid), _) => follow::process(pid, &mut printer),

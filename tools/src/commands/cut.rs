@@ -50,13 +50,13 @@ impl Args {
             );
             return Err(Failure::usage(text).into());
         }
-        let filter = self.times.build()?;
-        if filter.is_reversed() {
+        if self.times.to_read()?.is_reversed() {
             let text = "--from, --to: found an end before the beginning, expected a later one";
             return Err(Failure::usage(text).into());
         }
         // What is earlier may begin what reaches into the piece.
         let dump = self.input.read_for(&self.times.until()?)?;
+        let filter = self.times.within(&dump)?;
         let piece = dump.cut(&filter);
         let figures = piece.figures();
         if figures.events == 0 {

@@ -67,7 +67,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = match self.input.process()? {
             Some(pid) => rings::snapshot(pid)?,
-            None => self.input.read_for(&self.calls.filter()?)?,
+            None => self.input.read_for(&self.calls.to_read()?)?,
         };
         if !dump.has_functions() {
             let what = "no function records: start a function tracer with 'ringmark trace start -p PID', \
@@ -100,7 +100,7 @@ impl Args {
     }
 
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
-        let filter = self.calls.filter()?;
+        let filter = self.calls.filter(dump)?;
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
         for line in cover::lines(dump) {
@@ -150,7 +150,7 @@ impl Args {
         let mut writer = CallJsonWriter::new(self.limits());
         let mut out = Sink::direct();
         let (mut lines, mut written) = (Vec::new(), Ok(()));
-        let filter = self.calls.filter()?;
+        let filter = self.calls.filter(dump)?;
         let mut calls = Calls::new(self.calls.tracers(dump)?);
         let names = self.names();
         calls.walk(dump, &filter, |item, steps, _| {

@@ -132,7 +132,7 @@ impl Args {
         };
         let conditions = &self.figures.conditions;
         if !conditions.is_empty() {
-            let mut filter = self.figures.calls.filter()?;
+            let mut filter = self.figures.calls.to_read()?;
             self.figures.conditions.add_to(&mut filter)?;
             found
                 .profiles
@@ -175,7 +175,8 @@ impl Args {
             Some(pid) => format!("process {pid}"),
             None => files_shown(&self.input.files()),
         };
-        report_page::write(&dump, filter, title, &self.output)?;
+        let part = self.figures.part_of_all();
+        report_page::write(&dump, (filter, part), title, &self.output)?;
         Ok(exit(&dump, process.is_some()))
     }
 
@@ -187,6 +188,7 @@ impl Args {
             sort: self.sort,
             lines: self.lines,
             columns: self.wide.columns(),
+            part: self.figures.part(),
         };
         let mut out = self.sink();
         self.paths.write(&dump, &paths, &shown, &mut out)?;
@@ -302,6 +304,8 @@ impl Args {
     fn sink(&self) -> Sink {
         match self.json.is_on() {
             true => Sink::direct(),
+            // A command that was broken into lines would be none.
+            false if self.figures.slowest.is_some() => Sink::paged(),
             false => Sink::paged().within(self.wide.columns()),
         }
     }
@@ -343,7 +347,7 @@ impl Args {
             let objects = slowest::as_json(&figures.slowest, &source);
             return self.write_json(objects.into_iter(), out);
         }
-        for line in cover::lines(dump) {
+        for line in cover::lines(dump).iter().chain(&self.figures.part()) {
             writeln!(out, "{line}")?;
         }
         slowest::write(&figures.slowest, &source, Style::detect(), out)?;
@@ -381,7 +385,8 @@ impl Args {
     }
 
     fn show(&self, figures: &Figures<'_>, found: &Reported, out: &mut Sink) -> anyhow::Result<()> {
-        for line in found.dump.iter().flat_map(cover::lines) {
+        let covers = found.dump.iter().flat_map(cover::lines);
+        for line in covers.chain(self.figures.part()) {
             writeln!(out, "{line}")?;
         }
         let hosts = found.dump.as_ref().and_then(host_table::table);

@@ -19,11 +19,16 @@ use ringmark_console::{Failure, note, printable};
 /// More spans and calls than a browser shows smoothly.
 const SLICES_MAX: u64 = 3_000_000;
 
-/// Writes the page of what passes the filter.
+/// Writes the page of what passes the filter. `part`: which part that is, in words.
 ///
 /// # Errors
 /// The page cannot be written.
-pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> anyhow::Result<()> {
+pub(super) fn write(
+    dump: &Dump,
+    (filter, part): (Filter, Option<String>),
+    title: String,
+    to: &Path,
+) -> anyhow::Result<()> {
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let about = About {
         title,
@@ -32,8 +37,10 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
         panicked: endings::panicked(dump),
         covers: cover::lines(dump)
             .iter()
+            .chain(&part)
             .map(|line| printable(line))
             .collect(),
+        part: part.as_deref().map(printable).unwrap_or_default(),
         last_words: lines(last_words::text(dump, Show::Threads)),
     };
     let plan = Plan::new(dump, Cut { filter, min_ns: 0 });

@@ -33,6 +33,8 @@ pub(super) struct Shown {
     pub(super) sort: Option<SortBy>,
     pub(super) lines: LinesOption,
     pub(super) columns: Option<usize>,
+    /// The line that says which part of the time is shown.
+    pub(super) part: Option<String>,
 }
 
 impl PathOptions {
@@ -53,7 +55,7 @@ impl PathOptions {
         out: &mut Sink,
     ) -> anyhow::Result<()> {
         let order = Order::of(shown.sort)?;
-        for line in cover::lines(dump) {
+        for line in cover::lines(dump).iter().chain(&shown.part) {
             writeln!(out, "{line}")?;
         }
         let mut table = match (&self.callers, &self.callees) {

@@ -9,7 +9,7 @@ use ringmark_export::{Counts, Cut, Plan};
 
 use super::trace_files::Input;
 use super::{notices, rings};
-use crate::options::event_filter::{FilterOptions, LastOption};
+use crate::options::event_filter::FilterOptions;
 
 /// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
 const SLICES_MAX: u64 = 3_000_000;
@@ -17,8 +17,6 @@ const SLICES_MAX: u64 = 3_000_000;
 /// Options that choose what of a trace is written.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ChosenOptions {
-    #[command(flatten)]
-    last: LastOption,
     #[command(flatten)]
     filter: FilterOptions,
 }
@@ -30,7 +28,7 @@ impl ChosenOptions {
     /// # Errors
     /// An option cannot be understood, or the input cannot be read.
     pub(crate) fn read(&self, input: &Input, is_bare: bool) -> anyhow::Result<(Dump, bool)> {
-        let filter = self.last.to_read(self.filter.build()?);
+        let filter = self.filter.to_read()?;
         let Some(pid) = input.process()? else {
             let dump = match is_bare {
                 true => input.read_bare_for(&filter)?,
@@ -48,7 +46,7 @@ impl ChosenOptions {
     /// # Errors
     /// They choose a process that runs, or one cannot be understood.
     pub(crate) fn check_rows(&self, input: &Input, by: &str) -> anyhow::Result<()> {
-        let _ = self.filter.build()?;
+        let _ = self.filter.to_read()?;
         if let Some(pid) = input.process()? {
             let text = format!("{by} reads files: write one with 'ringmark snapshot -p {pid}'");
             return Err(Failure::usage(text).into());
@@ -61,7 +59,7 @@ impl ChosenOptions {
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn filter(&self, dump: &Dump) -> Result<Filter, Failure> {
-        Ok(self.last.within(self.filter.build()?, dump))
+        self.filter.within(dump)
     }
 
     /// The rows that are chosen.
@@ -71,14 +69,17 @@ impl ChosenOptions {
     pub(crate) fn rows(&self, dump: &Dump) -> Result<Chosen, Failure> {
         let conditions = self.filter.has_conditions().then(|| self.filter(dump));
         Ok(Chosen {
-            records: self.last.within(self.filter.records()?, dump),
+            records: self.filter.records(dump)?,
             conditions: conditions.transpose()?,
         })
     }
 
     /// Says which option lets nothing pass, as nothing was written. Returns whether there is one.
     pub(crate) fn tell_closest(&self, dump: &Dump) -> bool {
-        let is_filtered = self.filter.build().is_ok_and(|filter| !filter.is_empty());
+        let is_filtered = self
+            .filter
+            .within(dump)
+            .is_ok_and(|filter| !filter.is_empty());
         if is_filtered {
             note(&self.filter.closest(dump));
         }

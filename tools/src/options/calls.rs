@@ -60,19 +60,36 @@ impl CallOptions {
             let text = "--tid: a profile counts all threads together";
             return Err(Failure::usage(text));
         }
-        if self.times.build()?.has_time() {
-            let text = "--from, --to: a profile counts the whole time together";
+        if self.times.is_given() {
+            let text = "--from, --to, --around, --last: a profile counts the whole time together";
             return Err(Failure::usage(text));
         }
         Ok(())
     }
 
-    /// The filter that lets the named threads and times pass.
+    /// The options that name times and threads, for a person.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let tids = self.tid.iter().map(|tid| format!("--tid {tid}"));
+        self.times.words().into_iter().chain(tids).collect()
+    }
+
+    /// The filter for reading.
     ///
     /// # Errors
     /// A text is no time.
-    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
-        let mut filter = self.times.build()?;
+    pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
+        self.of_threads(self.times.to_read()?)
+    }
+
+    /// The filter that lets the named threads and times of a trace pass.
+    ///
+    /// # Errors
+    /// A text is no time.
+    pub(crate) fn filter(&self, dump: &Dump) -> Result<Filter, Failure> {
+        self.of_threads(self.times.within(dump)?)
+    }
+
+    fn of_threads(&self, mut filter: Filter) -> Result<Filter, Failure> {
         for tid in &self.tid {
             filter
                 .tid(&tid.to_string())

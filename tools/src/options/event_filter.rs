@@ -3,82 +3,154 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ringmark_console::units::{counted, parse_duration, whole_ns};
-use ringmark_console::{Failure, printable};
-use ringmark_decoder::{Dump, Event, Filter, FilterError, Output, Paired, SpanPairs};
+use ringmark_console::units::{counted, duration, parse_duration, whole_ns};
+use ringmark_console::{Failure, now_ns, printable};
+use ringmark_decoder::{Dump, Event, Filter, Output, Paired, SpanPairs, Stamper};
+
+use super::moment::{self, Moment};
 
 /// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TimeOptions {
-    /// Leave out what is before this: 1.5s after the session's start, or 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    /// Leave out what is before this: 2026-01-31T12:00:00Z, 12:00:00 as lines show it, -10m, or 1.5s
+    /// after the session's start
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
     /// Leave out what is at this time and later
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
+    /// Only what is so near to a time: 12:00:00±500ms, or +- for ±; without it 1s
+    #[arg(long, value_name = "TIME±D", conflicts_with_all = ["from", "to", "last"])]
+    around: Option<String>,
+    /// Only the end of the trace, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
+    last: Option<Duration>,
+    /// Times without an offset are UTC, on the screen, too
+    #[arg(long)]
+    pub(crate) utc: bool,
 }
 
+/// How near to --around is, if that is not said.
+const AROUND: &str = "1s";
+
+/// Beginning and end that options name.
+type Bounds = (Option<Moment>, Option<Moment>);
+
 impl TimeOptions {
-    /// The filter that lets this span of time pass.
+    /// Whether one of them bounds the time.
+    pub(crate) fn is_given(&self) -> bool {
+        let texts = [&self.from, &self.to, &self.around];
+        self.last.is_some() || texts.iter().any(|text| text.is_some())
+    }
+
+    /// The options as they were given, for a person; `None`: there are none.
+    pub(crate) fn words(&self) -> Option<String> {
+        let named = [
+            ("--from", &self.from),
+            ("--to", &self.to),
+            ("--around", &self.around),
+        ];
+        let texts = named.iter();
+        let texts = texts.filter_map(|(name, text)| Some(format!("{name} {}", text.as_ref()?)));
+        let last = self
+            .last
+            .map(|last| format!("--last {}", duration(whole_ns(last))));
+        let all: Vec<_> = texts.chain(last).collect();
+        (!all.is_empty()).then(|| all.join(" "))
+    }
+
+    /// The filter for reading: a time of day is known when the trace is.
     ///
     /// # Errors
     /// A text is no time.
-    pub(crate) fn build(&self) -> Result<Filter, Failure> {
-        self.try_build()
-            .map_err(|error| Failure::usage(error.to_string()))
+    pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
+        let mut filter = put(self.bounds()?, Filter::new());
+        if let Some(last) = self.last {
+            filter.reads_end(whole_ns(last));
+        }
+        Ok(filter)
     }
 
-    /// The filter that lets pass what is before the end.
+    /// The filter for reading all that is before the end.
     ///
     /// # Errors
     /// A text is no time.
     pub(crate) fn until(&self) -> Result<Filter, Failure> {
-        let (from, to) = (None, self.to.clone());
-        Self { from, to }.build()
+        let (_, to) = self.bounds()?;
+        Ok(put((None, to), Filter::new()))
     }
 
-    fn try_build(&self) -> Result<Filter, FilterError> {
-        let mut filter = Filter::new();
-        if let Some(from) = &self.from {
-            filter.from(from)?;
+    /// The filter that lets this span of time of a trace pass.
+    ///
+    /// # Errors
+    /// A text is no time.
+    pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
+        let end_ns = dump.verify().last_ns.unwrap_or(0);
+        self.until_ns(end_ns)
+    }
+
+    /// The filter for a trace that goes on.
+    ///
+    /// # Errors
+    /// A text is no time; the end of a trace is asked for that has none.
+    pub(crate) fn following(&self) -> Result<Filter, Failure> {
+        if self.last.is_some() {
+            let text = "--last: --follow shows what comes, which has no end yet";
+            return Err(Failure::usage(text));
         }
-        if let Some(to) = &self.to {
-            filter.to(to)?;
+        self.until_ns(now_ns())
+    }
+
+    fn until_ns(&self, end_ns: u64) -> Result<Filter, Failure> {
+        let (from, to) = self.bounds()?;
+        let on_day = |at: Moment| at.on_day(end_ns, self.utc);
+        let mut filter = put((from.map(on_day), to.map(on_day)), Filter::new());
+        if let Some(last) = self.last {
+            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
         }
         Ok(filter)
     }
+
+    fn bounds(&self) -> Result<Bounds, Failure> {
+        if let Some(text) = &self.around {
+            let split = ["±", "+-"].iter().find_map(|sign| text.split_once(sign));
+            let (at, near) = split.unwrap_or((text, AROUND));
+            let at = self.moment("--around", at)?;
+            let near = parse_duration(near);
+            let near = near.map_err(|error| Failure::usage(format!("--around: {error}")))?;
+            let near_ns = whole_ns(near);
+            // The end is left out, so it is one later.
+            let to = at.moved(near_ns.saturating_add(1), true);
+            return Ok((Some(at.moved(near_ns, false)), Some(to)));
+        }
+        let moment = |option: &'static str, text: &Option<String>| {
+            let text = text.as_ref();
+            text.map(|text| self.moment(option, text)).transpose()
+        };
+        Ok((moment("--from", &self.from)?, moment("--to", &self.to)?))
+    }
+
+    fn moment(&self, option: &str, text: &str) -> Result<Moment, Failure> {
+        Moment::parse(text, self.utc).ok_or_else(|| {
+            let expected = moment::EXPECTED;
+            Failure::usage(format!("{option}: found {text:?}, expected {expected}"))
+        })
+    }
 }
 
-/// The option that chooses the end of a trace.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct LastOption {
-    /// Only the end of the trace, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
-    last: Option<Duration>,
-}
-
-impl LastOption {
-    /// Whether it is given.
-    pub(crate) const fn is_given(self) -> bool {
-        self.last.is_some()
+/// Puts bounds into a filter. A time of day is none without its day.
+fn put((from, to): Bounds, mut filter: Filter) -> Filter {
+    match from {
+        Some(Moment::Wall(ns)) => drop(filter.from_wall_ns(ns)),
+        Some(Moment::SinceStart(ns)) => drop(filter.from_start_ns(ns)),
+        Some(Moment::OfDay(_)) | None => {}
     }
-
-    /// The filter for reading, which needs the end alone if that is wanted.
-    pub(crate) fn to_read(self, mut filter: Filter) -> Filter {
-        if let Some(last) = self.last {
-            filter.reads_end(whole_ns(last));
-        }
-        filter
+    match to {
+        Some(Moment::Wall(ns)) => drop(filter.to_wall_ns(ns)),
+        Some(Moment::SinceStart(ns)) => drop(filter.to_start_ns(ns)),
+        Some(Moment::OfDay(_)) | None => {}
     }
-
-    /// The filter of what is shown, at the end of the trace if that is wanted.
-    pub(crate) fn within(self, mut filter: Filter, dump: &Dump) -> Filter {
-        if let Some(last) = self.last {
-            let end_ns = dump.verify().last_ns.unwrap_or(0);
-            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
-        }
-        filter
-    }
+    filter
 }
 
 /// Options that name events and spans, by name, value and level; all must hold.
@@ -100,6 +172,15 @@ impl ConditionOptions {
     /// Whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.name.is_empty() && self.conditions.is_empty() && self.level.is_none()
+    }
+
+    /// The options as they were given, for a person.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let named = |option: &str, text: &String| format!("{option} {text}");
+        let names = self.name.iter().map(|text| named("--name", text));
+        let fields = self.conditions.iter().map(|text| named("--where", text));
+        let level = self.level.iter().map(|text| named("--level", text));
+        names.chain(fields).chain(level).collect()
     }
 
     /// Narrows a filter to these.
@@ -138,6 +219,9 @@ impl ConditionOptions {
             ..only_names
         };
         let (left, fields) = without_fields.passed(others, dump);
+        if left == 0 && others.has_time() {
+            return format!("nothing is in that time: the trace {}", covered(dump));
+        }
         if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
         }
@@ -196,12 +280,32 @@ pub(crate) struct FilterOptions {
 }
 
 impl FilterOptions {
-    /// The filter that lets these events pass.
+    /// The filter for reading.
     ///
     /// # Errors
     /// An option cannot be understood.
-    pub(crate) fn build(&self) -> Result<Filter, Failure> {
-        let mut filter = self.records()?;
+    pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
+        self.named(self.times.to_read()?)
+    }
+
+    /// The filter that lets these events of a trace pass.
+    ///
+    /// # Errors
+    /// An option cannot be understood.
+    pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
+        self.named(self.times.within(dump)?)
+    }
+
+    /// The filter for a trace that goes on.
+    ///
+    /// # Errors
+    /// An option cannot be understood.
+    pub(crate) fn following(&self) -> Result<Filter, Failure> {
+        self.named(self.times.following()?)
+    }
+
+    fn named(&self, times: Filter) -> Result<Filter, Failure> {
+        let mut filter = self.of_threads(times)?;
         self.conditions.add_to(&mut filter)?;
         Ok(filter)
     }
@@ -211,26 +315,30 @@ impl FilterOptions {
         !self.conditions.is_empty()
     }
 
+    /// Whether times are UTC.
+    pub(crate) const fn is_utc(&self) -> bool {
+        self.times.utc
+    }
+
     /// The filter of times and threads alone: what may say when a call began.
     ///
     /// # Errors
-    /// As [`Self::build`].
-    pub(crate) fn records(&self) -> Result<Filter, Failure> {
-        let found = self.try_records();
-        found.map_err(|error| Failure::usage(error.to_string()))
+    /// As [`Self::within`].
+    pub(crate) fn records(&self, dump: &Dump) -> Result<Filter, Failure> {
+        self.of_threads(self.times.within(dump)?)
     }
 
-    fn try_records(&self) -> Result<Filter, FilterError> {
-        let mut filter = self.times.try_build()?;
+    fn of_threads(&self, mut filter: Filter) -> Result<Filter, Failure> {
         for tid in &self.tid {
-            filter.tid(tid)?;
+            let added = filter.tid(tid).map(drop);
+            added.map_err(|error| Failure::usage(error.to_string()))?;
         }
         Ok(filter)
     }
 
     /// Notice about a filter that let nothing pass: which option did not, and what is close to it.
     pub(crate) fn closest(&self, dump: &Dump) -> String {
-        let others = self.records().unwrap_or_default();
+        let others = self.records(dump).unwrap_or_default();
         self.conditions.closest(&others, dump)
     }
 }
@@ -243,6 +351,18 @@ fn names_of(event: &Event<'_>) -> impl Iterator<Item = String> {
     let fields = event.ty.fields.iter();
     let fields = fields.filter(move |f| !has_duration || f.name != b"duration");
     fields.map(|f| printable_bytes(&f.name)).chain(took)
+}
+
+/// From when to when a trace is, in words.
+fn covered(dump: &Dump) -> String {
+    let found = dump.verify();
+    match (found.first_ns, found.last_ns) {
+        (Some(first), Some(last)) => {
+            let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
+            format!("is from {} to {}", stamp(first), stamp(last))
+        }
+        _ => "has no events with a time".to_owned(),
+    }
 }
 
 /// Most fields that a notice names.

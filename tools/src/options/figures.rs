@@ -4,15 +4,13 @@ use ringmark_console::Failure;
 use ringmark_decoder::{Chosen, Counted, Dump, Figures, Filter};
 
 use super::calls::CallOptions;
-use super::event_filter::{ConditionOptions, LastOption};
+use super::event_filter::ConditionOptions;
 
 /// Options that say what is summed up.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FigureOptions {
     #[command(flatten)]
     pub(crate) calls: CallOptions,
-    #[command(flatten)]
-    last: LastOption,
     #[command(flatten)]
     pub(crate) conditions: ConditionOptions,
     /// Show the N slowest spans and calls in place of the sums, each with the command that shows
@@ -22,12 +20,24 @@ pub(crate) struct FigureOptions {
 }
 
 impl FigureOptions {
+    /// The line that says which part of the time, and of the threads, is shown; `None`: all is.
+    pub(crate) fn part(&self) -> Option<String> {
+        let words = self.calls.words();
+        (!words.is_empty()).then(|| format!("shown of it: {}", words.join(" ")))
+    }
+
+    /// The same, with the other options that leave something out.
+    pub(crate) fn part_of_all(&self) -> Option<String> {
+        let words = [self.calls.words(), self.conditions.words()].concat();
+        (!words.is_empty()).then(|| format!("shown of it: {}", words.join(" ")))
+    }
+
     /// The filter for reading.
     ///
     /// # Errors
     /// A text is no time.
     pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
-        Ok(self.last.to_read(self.calls.filter()?))
+        self.calls.to_read()
     }
 
     /// The filter of threads and times.
@@ -35,7 +45,7 @@ impl FigureOptions {
     /// # Errors
     /// As [`Self::to_read`].
     pub(crate) fn records(&self, dump: &Dump) -> Result<Filter, Failure> {
-        Ok(self.last.within(self.calls.filter()?, dump))
+        self.calls.filter(dump)
     }
 
     /// The filter of all that is chosen.
@@ -65,10 +75,6 @@ impl FigureOptions {
     /// # Errors
     /// One is named.
     pub(crate) fn require_all(&self) -> Result<(), Failure> {
-        if self.last.is_given() {
-            let text = "--last: a profile counts the whole time together";
-            return Err(Failure::usage(text));
-        }
         self.calls.require_all()
     }
 

@@ -3,5 +3,6 @@
 pub(crate) mod calls;
 pub(crate) mod event_filter;
 pub(crate) mod figures;
+pub(crate) mod moment;
 pub(crate) mod rows;
 pub(crate) mod sessions;

@@ -129,6 +129,13 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Shows times in UTC, on a terminal, too.
+    pub(crate) const fn in_utc(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.in_utc();
+        }
+    }
+
     /// Learns where a dump that is printed as a whole has gaps.
     pub(crate) fn learn_gaps(&mut self, dump: &Dump) {
         if let Some(pairs) = &mut self.pairs {

@@ -70,6 +70,11 @@ impl Screen {
         }
     }
 
+    /// Shows times in UTC.
+    pub(crate) const fn in_utc(&mut self) {
+        self.clock.is_utc = true;
+    }
+
     /// Puts that many spaces before the names of the lines that follow.
     pub(crate) const fn indent(&mut self, spaces: usize) {
         self.indent = spaces;
@@ -282,6 +287,8 @@ fn text(bytes: &[u8]) -> String {
 /// Times of the wall clock as they are where the reader is.
 #[derive(Debug, Default)]
 struct LocalClock {
+    /// Times are UTC.
+    is_utc: bool,
     /// The quarter of an hour since 1970 that was asked for last, and its offset from UTC; `None`:
     /// not known.
     known: Option<(i64, Option<UtcOffset>)>,
@@ -296,6 +303,7 @@ impl LocalClock {
         let utc = utc.unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let quarter = second / QUARTER_S;
         let offset = match self.known {
+            _ if self.is_utc => None,
             Some((known, offset)) if known == quarter => offset,
             _ => UtcOffset::local_offset_at(utc).ok(),
         };

@@ -159,7 +159,7 @@ pub(crate) fn of_process(
 /// # Errors
 /// A text is no time.
 pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<TracerProfile>, Failure> {
-    let gathered = dump.gathered(&options.times.build()?);
+    let gathered = dump.gathered(&options.times.within(dump)?);
     let meant = gathered
         .into_iter()
         .filter(|one| options.names(&one.tracer));

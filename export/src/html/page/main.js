@@ -24,7 +24,7 @@ class App {
   async start() {
     const { meta } = this.state.trace;
     byId("title").textContent = document.title = "Ringmark: " + meta.title;
-    byId("ending").textContent = meta.ends[0] || "";
+    byId("ending").textContent = [meta.part, meta.ends[0]].filter(Boolean).join("; ");
     TABS.forEach((name, place) => {
       const button = element("button", { textContent: name, title: "key " + (place + 1) });
       button.setAttribute("role", "tab");

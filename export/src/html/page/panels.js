@@ -42,6 +42,7 @@ function facts(trace) {
   for (const row of trace.rows) events += row.track.isEvents ? row.to - row.from : 0;
   const missing = trace.losses.reduce((sum, loss) => sum + loss.events, 0);
   return element("table", {},
+    ...(meta.part ? [fact("a part", meta.part, true)] : []),
     fact("begins", wallTime(meta.first, 0)),
     fact("lasts", duration(meta.length)),
     fact("processes", count(trace.processes.size)),
