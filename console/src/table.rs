@@ -9,8 +9,8 @@ use crate::units::counted;
 use crate::width::{SHORTEST_NAME, cut, shorten_name, width};
 
 /// Headings of columns that may be cut, the one that is cut first in front.
-const CUT: [&str; 9] = [
-    "SPANS", "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "HOST", "NAME",
+const CUT: [&str; 10] = [
+    "SPANS", "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "HOST", "FOR", "NAME",
 ];
 /// Headings of columns that a narrow terminal does without, the one that is missed least in front.
 const LEFT_OUT: [&str; 28] = [
@@ -86,6 +86,11 @@ impl Table {
     /// Appends a row: one text per heading, safe for a terminal.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Appends lines that stand below the rows.

@@ -57,6 +57,7 @@ documents! {
     guide_migration "docs/src/migration.md"
     guide_operate "docs/src/operate.md"
     guide_rust "docs/src/rust.md"
+    guide_slow "docs/src/slow.md"
     guide_summary "docs/src/SUMMARY.md"
     guide_tracing "docs/src/tracing.md"
     guide_troubleshooting "docs/src/troubleshooting.md"

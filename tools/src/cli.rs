@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
 
 use crate::commands::{
-    cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, query, record,
-    report, run, snapshot, top, trace, verify,
+    cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, profile, query,
+    record, report, run, snapshot, top, trace, verify,
 };
 
 /// Text below the help of `ringmark` and its manual page.
@@ -46,6 +46,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Args),
+    Profile(profile::Args),
     List(list::Args),
     Top(top::Args),
     Record(record::Args),
@@ -118,6 +119,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self {
             Self::Run(args) => args.run(),
+            Self::Profile(args) => args.run(),
             Self::List(args) => args.run(),
             Self::Top(args) => args.run(),
             Self::Record(args) => args.run(),

@@ -12,6 +12,7 @@ mod json_readers;
 mod look;
 mod overwritten;
 mod parquet;
+mod profile;
 mod recording;
 mod slowest;
 mod targets;

@@ -53,6 +53,25 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     ("ring/src/", &["protocol", "system"]),
     (
+        "profile/src/",
+        &[
+            "error",
+            "target",
+            "schedule",
+            "system_call",
+            "peers",
+            "wait",
+            "elf",
+            "module",
+            "frame_pointer",
+            "code",
+            "looker",
+            "sampler",
+            "profile",
+            "profiler",
+        ],
+    ),
+    (
         "function-tracer/src/",
         &[
             "fork_locks",

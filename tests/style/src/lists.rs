@@ -110,6 +110,9 @@ pub const UNSAFE_FILES: &[&str] = &[
     // Another process: its threads stopped, its registers set; the code that it runs then.
     "attach/src/ptrace.rs",
     "attach/src/trampoline.rs",
+    // Events of the kernel that share a buffer; a mutex of the C library that two threads share.
+    "profile/src/sampler.rs",
+    "profile/tests/own_threads.rs",
     // Traced programs that share memory with their test, or do what only C may.
     "tests/programs/deny/tracer.rs",
     "tests/programs/children.rs",
@@ -195,6 +198,7 @@ pub const PRODUCT: &[&str] = &[
     "function-tracer/shared-object",
     "producer",
     "producer/macros",
+    "profile",
     "reader",
     "ring",
     "console",

@@ -13,6 +13,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Look",
         &[
+            "profile",
             "cat",
             "graph",
             "report",

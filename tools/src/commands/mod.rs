@@ -14,6 +14,7 @@ pub(crate) mod functions;
 pub(crate) mod graph;
 pub(crate) mod list;
 mod listed;
+pub(crate) mod profile;
 pub(crate) mod query;
 pub(crate) mod record;
 pub(crate) mod report;

@@ -13,3 +13,4 @@ pub(crate) mod session_table;
 pub(crate) mod slowest;
 pub(crate) mod span_table;
 pub(crate) mod summary;
+pub(crate) mod time_table;

@@ -1,0 +1,298 @@
+//! The code of a process: unwinding its stacks, and the functions that its addresses are in.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use framehop::Unwinder;
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+
+use ringmark_format::demangle;
+
+use crate::frame_pointer;
+use crate::module::{Bytes, Loaded, Mapping, Module};
+use crate::target::Target;
+
+/// Frames of a stack that are kept.
+const DEEPEST: usize = 512;
+/// How often the mappings are read again for code that was not there before.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Longest code that the kernel maps into a process and that has no file, in bytes.
+const KERNEL_CODE_MAX: u64 = 1 << 20;
+
+/// Number of a function in [`Code::functions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FunctionId(u32);
+
+/// A function of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its name; without a symbol its place in its file, such as `libfoo.so+0x11d0`.
+    pub name: String,
+    /// The file that it is in, without directories; empty: code that was made at run time.
+    pub module: String,
+    /// Whether the file has places that a function tracer can patch.
+    pub has_sites: bool,
+}
+
+/// Registers that unwinding begins with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) instruction: u64,
+    pub(crate) stack_pointer: u64,
+    /// `None`: it is not known.
+    pub(crate) frame_pointer: Option<u64>,
+}
+
+/// The functions of a stack, the one that runs or waits first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Stack {
+    pub(crate) functions: Box<[FunctionId]>,
+    /// It reaches to where its thread began.
+    pub(crate) is_whole: bool,
+}
+
+/// The code that a process has mapped.
+pub(crate) struct Code {
+    unwinder: UnwinderX86_64<Bytes>,
+    cache: CacheX86_64,
+    modules: Vec<Module>,
+    /// Functions of code that was made at run time: address, size and name.
+    made: Vec<(u64, u64, String)>,
+    read_at: Option<Instant>,
+    functions: Vec<Function>,
+    /// By module and start.
+    known: HashMap<(usize, u64), FunctionId>,
+    /// By address.
+    places: HashMap<u64, FunctionId>,
+}
+
+/// In place of a module's number: code without a file.
+const NO_MODULE: usize = usize::MAX;
+
+impl Code {
+    /// The code that a process has mapped now.
+    pub(crate) fn of(target: &Target) -> Self {
+        let mut code = Self {
+            unwinder: UnwinderX86_64::new(),
+            cache: CacheX86_64::new(),
+            modules: Vec::new(),
+            made: Vec::new(),
+            read_at: None,
+            functions: Vec::new(),
+            known: HashMap::new(),
+            places: HashMap::new(),
+        };
+        code.learn(target);
+        code
+    }
+
+    /// The functions that stacks have so far.
+    pub(crate) fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id.0 as usize]
+    }
+
+    /// Whether any code is known.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+
+    /// Reads the mappings, and the tables of files that were not mapped before.
+    fn learn(&mut self, target: &Target) {
+        self.read_at = Some(Instant::now());
+        let maps = target.text("maps").unwrap_or_default();
+        for mapping in maps.lines().filter_map(Mapping::parse) {
+            if self
+                .modules
+                .iter()
+                .any(|known| known.range == mapping.range && known.path == mapping.path)
+            {
+                continue;
+            }
+            let Some(loaded) = load(&mapping, target) else {
+                continue;
+            };
+            self.unwinder.add_module(loaded.unwind);
+            self.modules.push(loaded.module);
+        }
+        self.made = made_at_run_time(target);
+    }
+
+    /// Learns what was mapped since, if code is asked for that is not known.
+    fn learn_more(&mut self, target: &Target, address: u64) {
+        let is_known = self
+            .modules
+            .iter()
+            .any(|module| module.range.contains(&address));
+        let is_due = self.read_at.is_none_or(|at| at.elapsed() >= AGAIN);
+        if !is_known && is_due {
+            self.learn(target);
+        }
+    }
+
+    /// Unwinds a stack. `copy`: its bytes from the stack pointer on.
+    pub(crate) fn unwind(&mut self, target: &Target, from: Registers, copy: &[u8]) -> Stack {
+        self.learn_more(target, from.instruction);
+        let (mut addresses, mut is_whole) = self.addresses(from, copy);
+        if !is_whole && from.frame_pointer.is_none() {
+            for candidate in self.frame_pointers(target, from, copy) {
+                let frame_pointer = Some(candidate);
+                let with = Registers {
+                    frame_pointer,
+                    ..from
+                };
+                let (found, reaches_the_start) = self.addresses(with, copy);
+                if reaches_the_start || found.len() > addresses.len() {
+                    (addresses, is_whole) = (found, reaches_the_start);
+                }
+                if is_whole {
+                    break;
+                }
+            }
+        }
+        let functions = addresses
+            .into_iter()
+            .map(|address| self.function_of(address))
+            .collect();
+        Stack {
+            functions,
+            is_whole,
+        }
+    }
+
+    /// What the frame pointer may be.
+    fn frame_pointers(&self, target: &Target, from: Registers, copy: &[u8]) -> Vec<u64> {
+        let is_code = |address: u64| {
+            let mut modules = self.modules.iter();
+            modules.any(|module| module.range.contains(&address))
+        };
+        frame_pointer::candidates(from.stack_pointer, copy, target, is_code)
+    }
+
+    /// The addresses of a stack, and whether they reach to where the thread began.
+    fn addresses(&mut self, from: Registers, copy: &[u8]) -> (Vec<u64>, bool) {
+        let mut read = |address: u64| {
+            let place = address.checked_sub(from.stack_pointer).ok_or(())?;
+            let place = usize::try_from(place).map_err(|_| ())?;
+            let word = copy.get(place..).and_then(|rest| rest.get(..8)).ok_or(())?;
+            <[u8; 8]>::try_from(word)
+                .map(u64::from_le_bytes)
+                .map_err(|_| ())
+        };
+        let frame_pointer = from.frame_pointer.unwrap_or(frame_pointer::UNKNOWN);
+        let registers = UnwindRegsX86_64::new(from.instruction, from.stack_pointer, frame_pointer);
+        let mut frames =
+            self.unwinder
+                .iter_frames(from.instruction, registers, &mut self.cache, &mut read);
+        let mut addresses = Vec::new();
+        let is_whole = loop {
+            match frames.next() {
+                Ok(Some(frame)) => addresses.push(frame.address_for_lookup()),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+            if addresses.len() >= DEEPEST {
+                break false;
+            }
+        };
+        (addresses, is_whole)
+    }
+
+    /// The function that an address is in.
+    fn function_of(&mut self, address: u64) -> FunctionId {
+        if let Some(known) = self.places.get(&address) {
+            return *known;
+        }
+        let (key, function) = self.look_up(address);
+        let next = FunctionId(self.functions.len() as u32);
+        let id = *self.known.entry(key).or_insert(next);
+        if id == next {
+            self.functions.push(function);
+        }
+        self.places.insert(address, id);
+        id
+    }
+
+    fn look_up(&mut self, address: u64) -> ((usize, u64), Function) {
+        let found = self
+            .modules
+            .iter()
+            .position(|module| module.range.contains(&address));
+        let Some(number) = found else {
+            return self.made_at(address);
+        };
+        let module = &mut self.modules[number];
+        let (file_name, has_sites) = (module.file_name().to_owned(), module.has_sites);
+        let (start, symbol) = module.function_at(address);
+        let name = demangle::readable(symbol.unwrap_or_default(), file_name.as_bytes(), start);
+        let function = Function {
+            name: String::from_utf8_lossy(&name).into_owned(),
+            module: file_name,
+            has_sites,
+        };
+        ((number, start), function)
+    }
+
+    /// A function that the program made itself, as a JIT compiler does and says in a file.
+    fn made_at(&self, address: u64) -> ((usize, u64), Function) {
+        let place = self.made.partition_point(|made| made.0 <= address);
+        let made = place.checked_sub(1).map(|at| &self.made[at]);
+        let (start, name) = match made {
+            Some((start, size, name)) if address - start < *size => (*start, name.clone()),
+            _ => (0, "code without a file".to_owned()),
+        };
+        let function = Function {
+            name,
+            module: String::new(),
+            has_sites: false,
+        };
+        ((NO_MODULE, start), function)
+    }
+}
+
+/// Reads the file of a mapping: as the process sees it, or as the kernel keeps it if it was replaced since.
+fn load(mapping: &Mapping, target: &Target) -> Option<Loaded> {
+    if mapping.path == "[vdso]" {
+        let bytes = mapping.range.end.saturating_sub(mapping.range.start);
+        let mut copy = vec![0; usize::try_from(bytes.min(KERNEL_CODE_MAX)).ok()?];
+        let came = target.read_memory(mapping.range.start, &mut copy);
+        return Module::of_kernel(mapping, copy.get(..came)?);
+    }
+    let pid = target.pid();
+    let (from, to) = (mapping.range.start, mapping.range.end);
+    let path = mapping
+        .path
+        .strip_suffix(" (deleted)")
+        .unwrap_or(&mapping.path);
+    [
+        format!("/proc/{pid}/root{path}"),
+        format!("/proc/{pid}/map_files/{from:x}-{to:x}"),
+    ]
+    .into_iter()
+    .find_map(|file| Module::load(mapping, PathBuf::from(file)))
+}
+
+/// Functions that a program made, by the file that it writes for profilers: `/tmp/perf-PID.map`.
+fn made_at_run_time(target: &Target) -> Vec<(u64, u64, String)> {
+    let own_number = target.text("status").ok().and_then(|status| {
+        let line = status.lines().find(|line| line.starts_with("NSpid:"))?;
+        line.split_ascii_whitespace().last().map(str::to_owned)
+    });
+    let number = own_number.unwrap_or_else(|| target.pid().to_string());
+    let text = target.file(&format!("root/tmp/perf-{number}.map"));
+    let Ok(text) = text.and_then(std::io::read_to_string) else {
+        return Vec::new();
+    };
+    let read = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let start = u64::from_str_radix(words.next()?, 16).ok()?;
+        let size = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some((start, size, words.next()?.to_owned()))
+    };
+    let mut made: Vec<_> = text.lines().filter_map(read).collect();
+    // Of two at one place the later one is the one that is there.
+    made.reverse();
+    made.sort_by_key(|made| made.0);
+    made.dedup_by_key(|made| made.0);
+    made
+}

@@ -1,0 +1,35 @@
+//! Where the time of a process goes that nobody prepared: what its threads run, and what they wait for.
+//!
+//! [`Profiler::attach`] finds the process, [`Profiler::look`] is called some 20 times a second ([`LOOK_EVERY`]), and
+//! [`Profiler::profile`] sums up. Two sources give the answer:
+//!
+//! - `looker`: `/proc` says of each thread how long it ran, how long it had to wait for a processor, and, of one that
+//!   waits, its system call and where its stack is. This needs no privilege beyond being the same user, and stops
+//!   nothing.
+//! - `sampler`: the kernel's `perf_event_open` copies the stack of what runs. Where it is refused, times of running are
+//!   known and their functions are not: [`Missing`] says so.
+//!
+//! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
+//! the files of the process.
+
+mod code;
+mod elf;
+mod error;
+mod frame_pointer;
+mod looker;
+mod module;
+mod peers;
+mod profile;
+mod profiler;
+mod sampler;
+mod schedule;
+mod system_call;
+mod target;
+mod wait;
+
+pub use code::Function;
+pub use error::ProfileError;
+pub use looker::ThreadTimes;
+pub use profile::{FunctionTimes, Missing, Profile, Thread, WaitTimes};
+pub use profiler::{LOOK_EVERY, Profiler};
+pub use wait::Wait;

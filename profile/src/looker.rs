@@ -1,0 +1,269 @@
+//! Waits by looking: the threads of a process, looked at again and again. Nothing of the process is stopped or changed.
+//!
+//! Between two looks a thread got a number of ns of a processor, and waited a number of ns for one
+//! ([`Schedule`]); the rest of the time it waited for something else. A thread that got none since the last look
+//! is still in the same wait, so its system call and its stack are read once, and the time is that wait's exactly. One
+//! that ran and waits now has waited for short times, which are counted to the wait that it is in now: an estimate,
+//! right over many looks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use crate::code::{Code, Registers, Stack};
+use crate::peers::Peers;
+use crate::schedule::Schedule;
+use crate::system_call::SystemCall;
+use crate::target::Target;
+use crate::wait::Wait;
+
+/// Bytes of a stack that are copied.
+const STACK_BYTES: usize = 16 << 10;
+/// Waits that are read in one look: what is read costs about 30 us.
+const READS: usize = 48;
+
+/// Where threads waited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct WaitPlace {
+    pub(crate) wait: Wait,
+    pub(crate) stack: Stack,
+}
+
+/// How long, and how often it was met.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    pub(crate) ns: u64,
+    /// Waits, as far as looks tell them apart.
+    pub(crate) times: u64,
+    /// The longest one that was seen whole or in part, in ns.
+    pub(crate) longest_ns: u64,
+}
+
+/// What the time of a thread went to, while it was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// ns on a processor.
+    pub running_ns: u64,
+    /// ns in which it could run and had no processor.
+    pub ready_ns: u64,
+    /// ns in which it waited for something else.
+    pub waiting_ns: u64,
+}
+
+/// A thread.
+#[derive(Debug)]
+struct Watched {
+    schedstat: File,
+    name: String,
+    /// The last look, and what the scheduler had said then.
+    before: (Instant, Schedule),
+    times: ThreadTimes,
+    /// The wait that it was in at the last look.
+    current: Option<Current>,
+    /// Waiting time that is in no wait yet, in ns.
+    pending_ns: u64,
+}
+
+/// A wait that a thread is in.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    place: usize,
+    ns: u64,
+}
+
+/// The threads of a process, and what they waited for.
+pub(crate) struct Looker {
+    threads: BTreeMap<u32, Watched>,
+    /// Threads that have ended: their number, name and times.
+    ended: Vec<(u32, String, ThreadTimes)>,
+    places: Vec<(WaitPlace, Waited)>,
+    by_place: HashMap<WaitPlace, usize>,
+    peers: Peers,
+    /// Waiting time whose wait could not be read, in ns.
+    pub(crate) unread_ns: u64,
+    /// The system calls of threads may not be read.
+    pub(crate) is_refused: bool,
+    stack: Vec<u8>,
+    /// The thread at which reading begins, so that each has its turn.
+    first: u32,
+}
+
+impl Looker {
+    pub(crate) fn new() -> Self {
+        Self {
+            threads: BTreeMap::new(),
+            ended: Vec::new(),
+            places: Vec::new(),
+            by_place: HashMap::new(),
+            peers: Peers::default(),
+            unread_ns: 0,
+            is_refused: false,
+            stack: vec![0; STACK_BYTES],
+            first: 0,
+        }
+    }
+
+    /// Looks at all threads once; returns whether there are any.
+    pub(crate) fn look(&mut self, target: &Target, code: &mut Code) -> bool {
+        let Ok(tids) = target.threads() else {
+            self.end_all();
+            return false;
+        };
+        for tid in tids {
+            if !self.threads.contains_key(&tid) {
+                self.begin(target, tid);
+            }
+        }
+        let mut left = READS;
+        let (later, earlier): (Vec<u32>, Vec<u32>) =
+            self.threads.keys().partition(|tid| **tid >= self.first);
+        for tid in later.into_iter().chain(earlier) {
+            if left == 0 {
+                self.first = tid;
+            }
+            self.look_at(tid, target, code, &mut left);
+        }
+        !self.threads.is_empty()
+    }
+
+    /// Begins with a thread.
+    fn begin(&mut self, target: &Target, tid: u32) {
+        let Ok(schedstat) = target.file(&format!("task/{tid}/schedstat")) else {
+            return;
+        };
+        let Ok(schedule) = Schedule::read(&schedstat) else {
+            return;
+        };
+        let watched = Watched {
+            schedstat,
+            name: target.name_of(Some(tid)).unwrap_or_default(),
+            before: (Instant::now(), schedule),
+            times: ThreadTimes::default(),
+            current: None,
+            pending_ns: 0,
+        };
+        self.threads.insert(tid, watched);
+    }
+
+    /// Looks at one thread. `left`: waits that may still be read in this look.
+    fn look_at(&mut self, tid: u32, target: &Target, code: &mut Code, left: &mut usize) {
+        let Some(watched) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let Ok(schedule) = Schedule::read(&watched.schedstat) else {
+            self.end(tid);
+            return;
+        };
+        let now = Instant::now();
+        let (then, before) = watched.before;
+        watched.before = (now, schedule);
+        let got = schedule.since(before);
+        let whole_ns = nanoseconds(now.duration_since(then));
+        let waited_ns = whole_ns.saturating_sub(got.ran_ns + got.ready_ns);
+        watched.times.running_ns += got.ran_ns;
+        watched.times.ready_ns += got.ready_ns;
+        watched.times.waiting_ns += waited_ns;
+        let has_run = got != Schedule::default();
+        if has_run {
+            watched.current = None;
+        }
+        if let Some(current) = &mut watched.current {
+            current.ns += waited_ns;
+            let (place, ns) = (current.place, current.ns);
+            let waited = &mut self.places[place].1;
+            waited.ns += waited_ns;
+            waited.longest_ns = waited.longest_ns.max(ns);
+            return;
+        }
+        watched.pending_ns += waited_ns;
+        if *left == 0 || watched.pending_ns == 0 {
+            return;
+        }
+        *left -= 1;
+        self.read_wait(tid, target, code, schedule);
+    }
+
+    /// Reads what a thread waits for, and counts its waiting time so far to that.
+    fn read_wait(&mut self, tid: u32, target: &Target, code: &mut Code, schedule: Schedule) {
+        let line = match target.text(&format!("task/{tid}/syscall")) {
+            Ok(line) => line,
+            Err(error) => {
+                self.is_refused |= error.kind() == std::io::ErrorKind::PermissionDenied;
+                self.give_up_pending(tid);
+                return;
+            }
+        };
+        // It runs: what it waited for before is not known, and the next wait of the same kind stands for it.
+        let Some(call) = SystemCall::parse(&line) else {
+            return;
+        };
+        let came = target.read_memory(call.stack_pointer, &mut self.stack);
+        let wait = Wait::of(&call, target, &mut self.peers);
+        let Some(watched) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        // It ran meanwhile: call, object and stack need not belong together.
+        if Schedule::read(&watched.schedstat).ok() != Some(schedule) {
+            return;
+        }
+        let registers = Registers {
+            instruction: call.instruction,
+            stack_pointer: call.stack_pointer,
+            frame_pointer: None,
+        };
+        let stack = code.unwind(target, registers, &self.stack[..came]);
+        let place = WaitPlace { wait, stack };
+        let next = self.places.len();
+        let number = *self.by_place.entry(place.clone()).or_insert(next);
+        if number == next {
+            self.places.push((place, Waited::default()));
+        }
+        let ns = std::mem::take(&mut watched.pending_ns);
+        watched.current = Some(Current { place: number, ns });
+        let waited = &mut self.places[number].1;
+        waited.ns += ns;
+        waited.times += 1;
+        waited.longest_ns = waited.longest_ns.max(ns);
+    }
+
+    /// Counts the waiting time of a thread that is in no wait as time whose wait was not read.
+    fn give_up_pending(&mut self, tid: u32) {
+        if let Some(watched) = self.threads.get_mut(&tid) {
+            self.unread_ns += std::mem::take(&mut watched.pending_ns);
+        }
+    }
+
+    fn end(&mut self, tid: u32) {
+        self.give_up_pending(tid);
+        if let Some(watched) = self.threads.remove(&tid) {
+            self.ended.push((tid, watched.name, watched.times));
+        }
+    }
+
+    fn end_all(&mut self) {
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            self.end(tid);
+        }
+    }
+
+    /// All threads, living ones first: number, name and times.
+    pub(crate) fn threads(&mut self) -> Vec<(u32, String, ThreadTimes)> {
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            self.give_up_pending(tid);
+        }
+        let living = self
+            .threads
+            .iter()
+            .map(|(tid, watched)| (*tid, watched.name.clone(), watched.times));
+        living.chain(self.ended.iter().cloned()).collect()
+    }
+
+    /// Where threads waited, and how long.
+    pub(crate) fn places(&self) -> &[(WaitPlace, Waited)] {
+        &self.places
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,129 @@
+//! The process that is looked at, as `/proc` shows it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
+
+use crate::error::ProfileError;
+
+/// A process. All its files are opened below one descriptor, so another process that gets its number later is never
+/// taken for it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pid: u32,
+    directory: OwnedFd,
+    /// Its memory; `None`: it may not be read.
+    memory: Option<File>,
+}
+
+impl Target {
+    /// Opens the files of a process.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub(crate) fn open(pid: u32) -> Result<Self, ProfileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty());
+        let directory = directory.map_err(|error| ProfileError::NoProcess {
+            pid,
+            error: error.into(),
+        })?;
+        let mut target = Self {
+            pid,
+            directory,
+            memory: None,
+        };
+        target.memory = target.file("mem").ok();
+        Ok(target)
+    }
+
+    pub(crate) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether its memory may be read.
+    pub(crate) const fn can_read_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Opens one of its files for reading.
+    ///
+    /// # Errors
+    /// It is not there any more, or may not be read.
+    pub(crate) fn file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(openat(&self.directory, name, flags, Mode::empty())?.into())
+    }
+
+    /// All of one of its files.
+    ///
+    /// # Errors
+    /// As [`Target::file`]; it is not text.
+    pub(crate) fn text(&self, name: &str) -> io::Result<String> {
+        let mut text = String::new();
+        self.file(name)?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// What one of its links says.
+    pub(crate) fn link(&self, name: &str) -> Option<OsString> {
+        let found = readlinkat(&self.directory, name, Vec::new()).ok()?;
+        Some(OsString::from_vec(found.into_bytes()))
+    }
+
+    /// Its name, or that of one of its threads.
+    pub(crate) fn name_of(&self, tid: Option<u32>) -> Option<String> {
+        let path = tid.map_or_else(|| "comm".to_owned(), |tid| format!("task/{tid}/comm"));
+        let mut bytes = Vec::new();
+        self.file(&path).ok()?.read_to_end(&mut bytes).ok()?;
+        let name = String::from_utf8_lossy(&bytes);
+        Some(name.trim_end_matches('\n').to_owned())
+    }
+
+    /// Numbers of its threads.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn threads(&self) -> io::Result<Vec<u32>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let tasks = openat(&self.directory, "task", flags, Mode::empty())?;
+        let mut tids = Vec::new();
+        for entry in Dir::new(tasks)? {
+            let entry = entry?;
+            tids.extend(
+                entry
+                    .file_name()
+                    .to_str()
+                    .ok()
+                    .and_then(|name| name.parse::<u32>().ok()),
+            );
+        }
+        Ok(tids)
+    }
+
+    /// Copies memory of the process; returns how many bytes came.
+    pub(crate) fn read_memory(&self, address: u64, into: &mut [u8]) -> usize {
+        let Some(memory) = &self.memory else {
+            return 0;
+        };
+        let mut done = 0;
+        while done < into.len() {
+            match memory.read_at(&mut into[done..], address.wrapping_add(done as u64)) {
+                Ok(0) | Err(_) => break,
+                Ok(came) => done += came,
+            }
+        }
+        done
+    }
+
+    /// A word of its memory.
+    pub(crate) fn read_u32(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        (self.read_memory(address, &mut bytes) == 4).then(|| u32::from_le_bytes(bytes))
+    }
+}

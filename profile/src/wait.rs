@@ -1,0 +1,93 @@
+//! What a thread waits for, in words: the descriptor's file or peer, the owner of the lock.
+
+use crate::peers::Peers;
+use crate::system_call::{Object, SystemCall, described};
+use crate::target::Target;
+
+/// Bits of a futex word that say who owns it, where the kernel looks at it (`FUTEX_TID_MASK`).
+const OWNER: u32 = 0x3fff_ffff;
+/// The operation of a futex call without its flags.
+const OPERATION: u64 = 0x7f;
+/// Operations that wait for a word to change.
+const WAITS: [u64; 2] = [libc::FUTEX_WAIT as u64, libc::FUTEX_WAIT_BITSET as u64];
+/// Operations that wait for the owner whom the word names.
+const WAITS_FOR_OWNER: [u64; 2] = [libc::FUTEX_LOCK_PI as u64, 13];
+/// From the word of a `pthread_mutex_t` to the thread that has it, in bytes.
+const TO_OWNER: u64 = 8;
+
+/// What a thread waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wait {
+    /// The system call that it is in; `page fault`: none.
+    pub call: String,
+    /// What that waits for; empty: it does not say.
+    pub object: String,
+}
+
+impl Wait {
+    /// What a thread in that call waits for.
+    pub(crate) fn of(call: &SystemCall, target: &Target, peers: &mut Peers) -> Self {
+        let Some(number) = call.number else {
+            return Self {
+                call: "page fault".to_owned(),
+                object: String::new(),
+            };
+        };
+        let (name, object) = described(number);
+        let object = match object {
+            Object::Descriptor => descriptor(call.arguments[0], target, peers),
+            Object::Futex => lock_owner(call, target),
+            Object::Poll => polled(call, target, peers),
+            Object::Time | Object::Named => String::new(),
+        };
+        Self { call: name, object }
+    }
+}
+
+/// The file of a descriptor, or the peer of its socket.
+fn descriptor(number: u64, target: &Target, peers: &mut Peers) -> String {
+    // It is an int: the upper half of the register may hold anything.
+    let number = number as u32;
+    let Some(link) = target.link(&format!("fd/{number}")) else {
+        return format!("descriptor {number}");
+    };
+    let link = link.to_string_lossy().into_owned();
+    let socket = link
+        .strip_prefix("socket:[")
+        .and_then(|rest| rest.strip_suffix(']'));
+    match socket.and_then(|inode| inode.parse().ok()) {
+        Some(inode) => peers.of(inode, target).unwrap_or(link),
+        None => match link.strip_prefix("anon_inode:") {
+            Some(kind) => kind.trim_matches(['[', ']']).to_owned(),
+            None => link,
+        },
+    }
+}
+
+/// The descriptors of `poll`: one by its file, more by their number.
+fn polled(call: &SystemCall, target: &Target, peers: &mut Peers) -> String {
+    match call.arguments[1] {
+        0 => String::new(),
+        1 => match target.read_u32(call.arguments[0]) {
+            Some(number) => descriptor(number.into(), target, peers),
+            None => "1 descriptor".to_owned(),
+        },
+        several => format!("{several} descriptors"),
+    }
+}
+
+/// Who has the mutex that a thread waits for; empty: the word is no mutex that says so.
+fn lock_owner(call: &SystemCall, target: &Target) -> String {
+    let [address, operation, ..] = call.arguments;
+    let operation = operation & OPERATION;
+    let word = target.read_u32(address);
+    let owner = match word {
+        Some(word) if WAITS_FOR_OWNER.contains(&operation) => Some(word & OWNER),
+        // 2: it is taken, and somebody waits. Other words, such as those of conditions, have no owner beside them.
+        Some(2) if WAITS.contains(&operation) => target.read_u32(address.wrapping_add(TO_OWNER)),
+        _ => None,
+    };
+    let owner = owner.filter(|tid| *tid != 0);
+    let name = owner.and_then(|tid| Some((tid, target.name_of(Some(tid))?)));
+    name.map_or_else(String::new, |(tid, name)| format!("mutex of {name}[{tid}]"))
+}
