@@ -45,6 +45,25 @@ fn a_program_that_waits_says_what_for_and_goes_on() {
 }
 
 #[test]
+fn a_program_that_is_started_gives_its_output_and_status() {
+    let stage = Stage::new("profile-program");
+    let script = "echo from the program; sleep 0.3; exit 7";
+    let seen = stage
+        .run(&["profile", "--", "sh", "-c", script])
+        .expect_code(7);
+    let text = seen.stdout_text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], "from the program");
+    assert!(lines[1].starts_with("sh["), "{lines:?}");
+    expect(
+        stage.run(&["profile", "--", "./not-there"]),
+        127,
+        "./not-there: cannot be started",
+    );
+    expect(stage.run(&["profile"]), 2, "--pid");
+}
+
+#[test]
 fn who_is_not_there_and_what_is_no_rate() {
     let stage = Stage::new("profile-wrong");
     // Beyond the largest pid that a kernel gives out.

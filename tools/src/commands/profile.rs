@@ -1,20 +1,26 @@
 //! `profile`: where the time of a process goes that nobody prepared.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::signals::Signals;
-use ringmark_console::units::{counted, duration, parse_duration};
+use ringmark_console::units::parse_duration;
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
-use ringmark_profile::{LOOK_EVERY, Profile, ProfileError, Profiler};
+use ringmark_profile::{LOOK_EVERY, Profile, Profiler};
 
 use crate::options::rows::LinesOption;
+use crate::recording::profiled_program::ProfiledProgram;
+use crate::recording::traced_program::exit_code;
 use crate::tables::time_table;
 
-/// Show where the time of a running program goes: what it runs, what it waits for
+/// How long a running process is looked at, where nothing else is asked for.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Show where the time of a program goes: what it runs, what it waits for
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The program need not be prepared, and is not stopped or changed. Running time is
@@ -24,14 +30,15 @@ second: long ones are exact, those below 50ms are estimates.
 
 Examples:
   ringmark profile -p 812
-  ringmark profile -p 812 --for 30s -n 40")]
+  ringmark profile -p 812 --for 30s -n 40
+  ringmark profile -- ./mine")]
 pub(crate) struct Args {
     /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: u32,
-    /// How long it is looked at; Ctrl-C ends earlier
-    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
-    time: Duration,
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "command")]
+    pid: Option<u32>,
+    /// How long it is looked at; Ctrl-C ends earlier [default: 5s for a process, to its end for a program]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    time: Option<Duration>,
     /// Samples in each second that a thread runs
     #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(1..=1000))]
     sample: u64,
@@ -39,57 +46,71 @@ pub(crate) struct Args {
     lines: LinesOption,
     #[command(flatten)]
     wide: WideOption,
+    /// A program with its arguments, which is started
+    #[arg(last = true, value_name = "CMD", conflicts_with = "pid")]
+    command: Vec<OsString>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let signals = Signals::watch()?;
-        let attached = Profiler::attach(self.pid, self.sample);
-        let mut profiler = attached.map_err(|error| match error {
-            ProfileError::NoProcess { .. } => Failure::no_target(error.to_string()),
-        })?;
-        let name = printable(profiler.name());
-        let title = format!("{name}[{}]", self.pid);
-        let lived = self.watch(&mut profiler, &signals, &title);
-        let profile = profiler.profile();
-        if !lived {
-            note(&format!("{title} has ended"));
+        match self.pid {
+            Some(pid) => self.run_beside(pid),
+            None => self.run_program(),
         }
-        self.print(&profile, &title)
     }
 
-    /// Looks until the time is over, somebody ends it, or the process does. Returns whether that lives.
-    fn watch(&self, profiler: &mut Profiler, signals: &Signals, title: &str) -> bool {
+    /// Looks at a process that runs, until the time is over, somebody ends it, or the process does.
+    fn run_beside(&self, pid: u32) -> anyhow::Result<Exit> {
+        let signals = Signals::watch()?;
+        let mut profiler = self.attach(pid)?;
+        let title = title(&profiler, pid);
+        let time = self.time.unwrap_or(TIME);
         let mut line = ProgressLine::new(true);
         let begun = Instant::now();
-        while begun.elapsed() < self.time && signals.received().is_none() {
+        let mut lives = true;
+        while lives && begun.elapsed() < time && signals.received().is_none() {
             if line.due().is_some() {
-                let (since, all) = (begun.elapsed().as_secs(), self.time.as_secs());
-                line.show(&format!("{title}: {since} of {all} s, Ctrl-C ends"));
+                let seconds = begun.elapsed().as_secs();
+                line.show(&format!(
+                    "{title}: {seconds} of {} s, Ctrl-C ends",
+                    time.as_secs()
+                ));
             }
-            thread::sleep(LOOK_EVERY.min(self.time.saturating_sub(begun.elapsed())));
-            if !profiler.look() {
-                line.clear();
-                return false;
-            }
+            thread::sleep(LOOK_EVERY.min(time.saturating_sub(begun.elapsed())));
+            lives = profiler.look();
         }
         line.clear();
-        true
+        if !lives {
+            note(&format!("{title} has ended"));
+        }
+        self.print(&profiler.profile(), &title, pid)?;
+        Ok(Exit::FINE)
     }
 
-    fn print(&self, profile: &Profile, title: &str) -> anyhow::Result<Exit> {
+    /// Starts a program, looks at it, and ends as it does.
+    fn run_program(&self) -> anyhow::Result<Exit> {
+        let mut program = ProfiledProgram::start(&self.command)?;
+        let pid = program.pid();
+        let mut profiler = self.attach(pid)?;
+        let title = title(&profiler, pid);
+        let begun = Instant::now();
+        let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
+        while program.ended()?.is_none() && !is_over() {
+            thread::sleep(LOOK_EVERY);
+            profiler.look();
+        }
+        self.print(&profiler.profile(), &title, pid)?;
+        Ok(exit_code(program.wait()?))
+    }
+
+    fn attach(&self, pid: u32) -> Result<Profiler, Failure> {
+        Profiler::attach(pid, self.sample).map_err(|error| Failure::no_target(error.to_string()))
+    }
+
+    fn print(&self, profile: &Profile, title: &str, pid: u32) -> anyhow::Result<()> {
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
-        let times = profile.times();
-        writeln!(
-            out,
-            "{title}: {} of {}: {} running, {} ready to run, {} waiting",
-            duration(profile.ns),
-            counted(profile.threads.len() as u64, "thread"),
-            duration(times.running_ns),
-            duration(times.ready_ns),
-            duration(times.waiting_ns)
-        )?;
+        writeln!(out, "{title}: {}", time_table::whole(profile))?;
         for mut table in [
             time_table::functions(profile),
             time_table::waits(profile),
@@ -104,12 +125,15 @@ impl Args {
             table.write(&mut out, Style::detect())?;
         }
         out.finish()?;
-        for missing in time_table::missing(profile) {
-            note(&missing);
+        let next = time_table::next_step(profile, pid);
+        for text in time_table::missing(profile).into_iter().chain(next) {
+            note(&text);
         }
-        if let Some(next) = time_table::next_step(profile, self.pid) {
-            note(&next);
-        }
-        Ok(Exit::FINE)
+        Ok(())
     }
+}
+
+/// The process as its tables call it.
+fn title(profiler: &Profiler, pid: u32) -> String {
+    format!("{}[{pid}]", printable(profiler.name()))
 }

@@ -2,7 +2,7 @@
 //! a terminal, and what is told afterwards.
 //!
 //! `command` starts a [`traced_program`] and records it with its descendants, and says what it
-//! leaves running (`left_processes`). `sessions` records what runs already, `attached` a process with
+//! leaves running (`left_processes`). `profiled_program` is one that is looked at and not traced. `sessions` records what runs already, `attached` a process with
 //! its functions; `deaths` waits for processes that die. `trace_file` says how the file is written,
 //! `outcome` what came of it.
 
@@ -12,6 +12,7 @@ pub(crate) mod deaths;
 mod left_processes;
 pub(crate) mod outcome;
 mod passed_signals;
+pub(crate) mod profiled_program;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod trace_file;

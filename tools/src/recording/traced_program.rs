@@ -178,7 +178,7 @@ pub(super) fn check_program(command: &[OsString]) -> Result<(), Failure> {
     Err(not_started(&program.to_string_lossy(), &error))
 }
 
-fn not_started(name: &str, error: &io::Error) -> Failure {
+pub(super) fn not_started(name: &str, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound {
         127
     } else {

@@ -19,6 +19,19 @@ fn time(ns: u64) -> String {
     }
 }
 
+/// The time of all threads together.
+pub(crate) fn whole(profile: &Profile) -> String {
+    let times = profile.times();
+    format!(
+        "{} of {}: {} running, {} ready to run, {} waiting",
+        duration(profile.ns),
+        counted(profile.threads.len() as u64, "thread"),
+        duration(times.running_ns),
+        duration(times.ready_ns),
+        duration(times.waiting_ns)
+    )
+}
+
 /// Functions: those first whose own code ran longest, then those in which threads waited longest.
 pub(crate) fn functions(profile: &Profile) -> Table {
     let mut table = Table::new(&[">SELF", ">RUNNING", ">WAITING", "NAME", "MODULE"]);
