@@ -79,11 +79,14 @@ fn a_running_program_is_recorded_for_a_time() {
         );
     }
     // Once more, only some of them; the rings are there.
-    let _ = recorded(&fixture, program.id(), "--filter lea* --for 100ms").expect_code(0);
+    let told = recorded(&fixture, program.id(), "--filter lea* --for 100ms").expect_code(0);
+    let told = told.stderr_text();
+    assert!(told.contains("before the recording left out"), "{told}");
     let found = calls(&fixture, "", &fixture.path("run.rmk"));
-    // The last page of before was not full: its records are in both trace files.
+    // The last page of before was not full: its records are in this trace file, too, and left out. One call
+    // may have been open when its tracer was switched off.
     let earlier = found.get("middle").copied().unwrap_or(0);
-    assert!(found["leaf"] > 2 * earlier + 2, "{found:?}");
+    assert!(found["leaf"] > 0 && earlier <= 1, "{found:?}");
     assert!(fixture.path("run.rmk.old").exists());
     drop(program.kill());
 }

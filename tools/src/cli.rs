@@ -3,10 +3,13 @@
 mod groups;
 mod streams;
 
+use std::ffi::OsStr;
 use std::io;
+use std::io::Write;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, refuse};
+use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, note, refuse};
 
 use crate::commands::{
     cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, profile, query,
@@ -79,12 +82,91 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
     if let Some(exit) = streams::answer_help()? {
         return Ok(exit);
     }
+    if let Some(exit) = first_help() {
+        return Ok(exit);
+    }
     match Cli::read() {
         Ok(cli) => {
             cli.terminal.apply();
             cli.command.run()
         }
-        Err(error) => Ok(refuse(&error)),
+        Err(error) => Ok(refuse_with_tip(&error)),
+    }
+}
+
+/// Words that people try, and what does it.
+const TIPS: [(&str, &str); 14] = [
+    ("start", "ringmark trace start -p PID"),
+    ("stop", "ringmark trace stop -p PID"),
+    ("status", "ringmark trace status -p PID"),
+    ("attach", "ringmark record -p PID --kind graph"),
+    ("enable", "ringmark events -p PID --enable NAME"),
+    ("disable", "ringmark events -p PID --disable NAME"),
+    ("show", "ringmark cat"),
+    ("dump", "ringmark cat"),
+    ("tail", "ringmark cat -p PID --follow"),
+    ("ps", "ringmark list"),
+    ("stat", "ringmark list -v"),
+    ("profile", "ringmark run --kind profile CMD"),
+    ("flamegraph", "ringmark export --format folded"),
+    ("version", "ringmark --version"),
+];
+
+/// Prints what is wrong, and for a word that is no command the one that is meant.
+fn refuse_with_tip(error: &clap::Error) -> Exit {
+    let word = error.get(ContextKind::InvalidSubcommand);
+    let tip = TIPS.iter().find(|(tried, _)| match word {
+        Some(ContextValue::String(word)) => word == tried,
+        _ => false,
+    });
+    let Some((tried, command)) = tip else {
+        return refuse(error);
+    };
+    note(&format!("there is no command {tried:?}; try '{command}'"));
+    Exit::USAGE
+}
+
+/// What is printed where no command is named: it fits a screen of 24 lines. All of it is in --help.
+const FIRST_HELP: &str = "\
+Records what traced programs do, and shows it
+
+Record:
+  ringmark run ./server         a program, until it ends
+  ringmark record -p PID|NAME   one that runs
+  ringmark trace start -p PID   its functions
+  ringmark snapshot -p PID      what its rings hold now
+Look:
+  ringmark cat                  events, one a line; --tree: by spans
+  ringmark report               counts and times; --slowest 5; --html: a page
+  ringmark graph                calls of functions
+  ringmark list                 what runs and what has ended
+  ringmark top --all            live
+  ringmark export               for Perfetto, flame graphs, tables
+Help:
+  ringmark doctor [-p PID]      what works here, and what does not
+  ringmark demo                 two minutes, nothing to prepare
+  ringmark help COMMAND         all about a command
+  ringmark --help               all commands and exit codes
+";
+
+/// Whether a command line asks for the first help, and how it ends then.
+fn first_help() -> Option<Exit> {
+    let mut words = std::env::args_os().skip(1);
+    let word = words.next();
+    if words.next().is_some() {
+        return None;
+    }
+    match word.as_deref().map(OsStr::to_str) {
+        None => {
+            eprint!("{FIRST_HELP}");
+            Some(Exit::USAGE)
+        }
+        // A closed pipe does not matter to help.
+        Some(Some("-h" | "help")) => {
+            let _ = io::stdout().write_all(FIRST_HELP.as_bytes());
+            Some(Exit::FINE)
+        }
+        Some(_) => None,
     }
 }
 

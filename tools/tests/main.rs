@@ -5,6 +5,7 @@ mod changes;
 mod common;
 mod demo;
 mod export_names;
+mod first_steps;
 mod fleet;
 mod help;
 mod json;

@@ -36,8 +36,8 @@ fn processes_that_are_not_there_or_not_traced() {
             4,
             &format!("ringmark: pid {pid}: not traced"),
         );
-        expect(stage.run(&with("0")), 2, "0 is not in 1..");
-        expect(stage.run(&with("self")), 2, "invalid digit");
+        expect(stage.run(&with("0")), 2, "found 0, expected a process id");
+        expect(stage.run(&with("self")), 2, "no process is called");
     }
     assert!(!stage.path("ringmark.rmk").exists(), "no dump of nothing");
 }
@@ -95,7 +95,7 @@ fn sizes_and_durations_need_sense() {
             "3X",
             "expected a size such as 65536, 64K, 16M or 2G",
         ),
-        ("--max-size", "-1", "unexpected argument"),
+        ("--max-size", "-1", "expected a size"),
         ("--max-size", "many", "expected a size"),
         ("--max-size", "9999999999T", "expected less than"),
     ] {

@@ -174,11 +174,21 @@ impl Verification {
             true => "yes, each event is here or counted",
             false => "no, there may be more events than these",
         };
-        writeln!(lines, "complete: {complete}")?;
+        writeln!(lines, "complete: {complete}{}", self.not_here())?;
         for damage in &self.damage {
             writeln!(lines, "damage: {damage}")?;
         }
         f.write_str(&lines)
+    }
+
+    /// `: 95.2 % are not here`, or nothing.
+    fn not_here(&self) -> String {
+        let gone = self.lost + self.missing;
+        let all = self.events + gone;
+        match gone {
+            0 => String::new(),
+            _ => format!(": {:.1} % are not here", gone as f64 * 100.0 / all as f64),
+        }
     }
 
     /// Writes what was left out and what may still come, if there is any.

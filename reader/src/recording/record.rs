@@ -12,6 +12,7 @@ mod session_ends;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ringmark_format::session::Clock;
 use ringmark_ring::slot::WaitCounts;
 
 use crate::error::ReaderError;
@@ -45,6 +46,9 @@ pub struct RecordOptions {
     /// Remove also sessions that request to be kept, whatever their mode. The command that started
     /// the program sets that request only so that the session outlives a short run.
     pub remove_kept: bool,
+    /// Events that are older than the recorder are not shown, of processes that live. A page may hold both,
+    /// so they are in the dump, which says from when on it is meant.
+    pub from_now: bool,
 }
 
 impl Default for RecordOptions {
@@ -53,6 +57,7 @@ impl Default for RecordOptions {
             wait_for_space: false,
             remove_drained: true,
             remove_kept: false,
+            from_now: false,
         }
     }
 }
@@ -343,7 +348,13 @@ impl Recorder {
             .extend(self.dump.owners().keep_apart(&mut session));
         let drain = SessionDrain::new(session);
         let uuid = drain.session().uuid();
-        if let Err(error) = self.dump.add_session(uuid, &drain.session_content()) {
+        let from = self.begins_at(drain.session());
+        let added = self.dump.add_session(uuid, &drain.session_content());
+        let added = added.and_then(|()| match from {
+            Some(mono_ns) => self.dump.add_window(uuid, mono_ns),
+            None => Ok(()),
+        });
+        if let Err(error) = added {
             self.finder.forget(drain.session().path());
             return Err(error);
         }
@@ -353,6 +364,15 @@ impl Recorder {
             counters: LastCounters::default(),
         });
         Ok(())
+    }
+
+    /// `CLOCK_MONOTONIC` of a session in ns from which on its events are meant; `None`: all are.
+    fn begins_at(&self, session: &Session) -> Option<u64> {
+        let has_clock = session.ring().geometry().clock != Clock::None;
+        let is_meant = self.options.from_now && has_clock && !session.has_ended_by_now();
+        let now_ns = session.monotonic_ns().filter(|_| is_meant)?;
+        let since = u64::try_from(self.begun_at.elapsed().as_nanos());
+        Some(now_ns.saturating_sub(since.unwrap_or(u64::MAX)))
     }
 
     /// One pass over a session. One that has ended and is quiet is read to its end.

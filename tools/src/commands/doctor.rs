@@ -37,7 +37,7 @@ Examples:
   ringmark doctor --json | jq 'select(.verdict != \"ok\")'")]
 pub(crate) struct Args {
     /// Say also what can be traced of this process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     #[command(flatten)]
     json: JsonOption,

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE|PATTERN", num_args = 0..=2)]
     words: Vec<String>,
     /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     /// Say whether this function can be traced, and why not
     #[arg(long, value_name = "NAME")]

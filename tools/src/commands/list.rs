@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", value_parser = place_parser())]
     files: Vec<PathBuf>,
     /// Only the sessions of this process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     #[command(flatten)]
     chosen: SessionOptions,

@@ -22,7 +22,7 @@ use ringmark_console::{Exit, Failure};
 
 /// Record programs to a trace file while they run
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
+#[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|[--] CMD...>")]
 #[command(after_help = "\
 A program started here is traced with
 RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to
@@ -109,13 +109,17 @@ impl From<Ends> for on_death::Ends {
 #[group(required = true, multiple = false)]
 struct Target {
     /// Record a process that runs, by its pid
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     /// Record all sessions, present and future
     #[arg(long)]
     all: bool,
     /// Start this program and record it and what it starts
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
     command: Vec<OsString>,
 }
 

@@ -386,7 +386,13 @@ impl Args {
 
     fn show(&self, figures: &Figures<'_>, found: &Reported, out: &mut Sink) -> anyhow::Result<()> {
         let covers = found.dump.iter().flat_map(cover::lines);
-        for line in covers.chain(self.figures.part()) {
+        let read_from = match self.input.process()? {
+            Some(_) => "it runs".to_owned(),
+            None => files_shown(&self.input.files()),
+        };
+        let origin = found.dump.as_ref();
+        let origin = origin.and_then(|dump| cover::origin(dump, &read_from));
+        for line in covers.chain(origin).chain(self.figures.part()) {
             writeln!(out, "{line}")?;
         }
         let hosts = found.dump.as_ref().and_then(host_table::table);

@@ -15,7 +15,7 @@ use ringmark_console::file::{DEFAULT_FILE, is_standard};
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "ringmark run [OPTIONS] -- CMD...")]
+#[command(override_usage = "ringmark run [OPTIONS] [--] CMD...")]
 #[command(after_help = "\
 The same as 'record -- CMD', then 'verify' and 'report' on standard error.
 With --kind each thread gets a ring of 8 MiB, all of them together at most
@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramOptions,
     /// The program with its arguments
-    #[arg(last = true, value_name = "CMD", required = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", required = true)]
     command: Vec<OsString>,
     // Last: its heading stands above all options that follow.
     #[command(flatten)]

@@ -26,7 +26,7 @@ Examples:
   ringmark snapshot -p 812 --on-trigger -o incident.rmk")]
 pub(crate) struct Args {
     /// Only the sessions of this process; default: all sessions
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     /// Wait until a trigger of the process's function tracer asks for it; see 'ringmark trace trigger'
     #[arg(long, requires = "pid")]

@@ -20,6 +20,7 @@ use crate::output::{endings, last_words};
 
 /// Watch running programs: rates, losses, hottest spans and functions, open spans
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "ringmark top [OPTIONS] <-p PID|--all>")]
 #[command(after_help = "\
 Rates, fill and losses are exact. Spans, functions and events are counted in the
 newest pages, with 1 % of a core. Where programs write more than that, they are
@@ -37,7 +38,7 @@ Examples:
   ringmark top --all --once --json | jq '.pid, .events_per_s, .lost'")]
 pub(crate) struct Args {
     /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "all")]
+    #[arg(short, long, value_parser = crate::options::process::parse_process, required_unless_present = "all")]
     pid: Option<u32>,
     /// All sessions that you may read
     #[arg(long, conflicts_with = "pid")]

@@ -19,7 +19,7 @@ pub(crate) struct Input {
     #[arg(value_name = "FILE", hide_default_value = true, value_parser = place_parser())]
     files: Vec<PathBuf>,
     /// A process that runs, or with FILE: only this process in FILE
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
     #[command(flatten)]
     sessions: SessionOptions,

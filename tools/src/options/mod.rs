@@ -4,5 +4,6 @@ pub(crate) mod calls;
 pub(crate) mod event_filter;
 pub(crate) mod figures;
 pub(crate) mod moment;
+pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod sessions;

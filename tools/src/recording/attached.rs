@@ -80,6 +80,11 @@ impl<'a> Attached<'a> {
         time: Option<Duration>,
     ) -> anyhow::Result<Outcome> {
         let signals = Signals::watch().context("watching signals")?;
+        // Calls that an earlier recording has are none of this one's.
+        let options = RecordOptions {
+            from_now: true,
+            ..options
+        };
         let mut recorder = Recorder::new(Selection::Pid(self.of.pid), file, options)?;
         let mut display = Display::new(true);
         let (is_off, is_over) = (AtomicBool::new(false), AtomicBool::new(false));

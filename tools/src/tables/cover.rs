@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Cover, Dump};
 
+use super::host_table::moment;
 use ringmark_console::printable;
 use ringmark_console::units::{count, counted, duration};
 
@@ -38,6 +39,32 @@ pub(crate) fn lines(dump: &Dump) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// The line that says what a trace is of: its program, when it began, where it is read from. `None`: several
+/// processes, which the lines above name.
+pub(crate) fn origin(dump: &Dump, read_from: &str) -> Option<String> {
+    let first = dump
+        .sessions
+        .iter()
+        .find(|session| session.header.is_some())?;
+    if dump
+        .sessions
+        .iter()
+        .any(|other| other.process != first.process)
+    {
+        return None;
+    }
+    let name = String::from_utf8_lossy(first.process_name());
+    let host = match first.host() {
+        [] => String::new(),
+        host => format!(" on {}", ringmark_console::host_name(host)),
+    };
+    let begun = moment(Some(first.clock.real_zero_ns));
+    let (name, pid) = (printable(&name), first.pid());
+    Some(format!(
+        "of {name} [{pid}]{host}, which began at {begun}: {read_from}"
+    ))
 }
 
 /// `is_one`: all processes ran on one host.

@@ -61,10 +61,14 @@ fn write_figures(out: &mut impl Write, dump: &Dump) -> io::Result<()> {
         0 => String::new(),
         events => format!(", {} removed from the store", count(events)),
     };
+    let earlier = match found.left_out {
+        0 => String::new(),
+        events => format!("; {} before the recording left out", count(events)),
+    };
     let took = found.last_ns.unwrap_or(0) - found.first_ns.unwrap_or(0);
     writeln!(
         out,
-        "{} in {}, {}; {} lost, {} missing{removed}",
+        "{} in {}, {}; {} lost, {} missing{removed}{earlier}",
         counted(found.events, "event"),
         duration(took),
         counted(found.rings, "ring"),

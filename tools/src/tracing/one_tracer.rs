@@ -6,7 +6,7 @@ use ringmark_format::tracer_text::{RequestLine, TracerLine};
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneTracer {
     /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pub(crate) pid: u32,
     /// The function tracer of this name, instead of the process's default one
     #[arg(short = 'T', long, value_name = "NAME", value_parser = parse_name)]

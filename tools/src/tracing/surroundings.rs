@@ -196,6 +196,10 @@ fn sessions(pid: u32) -> Result<Finding, Finding> {
     }
 }
 
+/// What can be done where a program has no functions that can be traced.
+const WITHOUT_SITES: &str = "build it again as the guide says about functions; a program that you cannot build is \
+                             for tools that need no sites: 'perf record -g -p PID', 'gdb -p PID', or bpftrace as root";
+
 /// Its functions: `Err` where the function tracer cannot be loaded.
 fn attach(pid: u32) -> Result<Finding, Finding> {
     const ABOUT: &str = "functions";
@@ -208,7 +212,8 @@ fn attach(pid: u32) -> Result<Finding, Finding> {
         let found = format!("pid {pid} runs the function tracer");
         return Ok(Finding::works(ABOUT, found));
     }
-    inject::require_sites(pid).map_err(|failure| fails(failure.text))?;
+    inject::require_sites(pid)
+        .map_err(|failure| Finding::fails(ABOUT, failure.text, WITHOUT_SITES))?;
     let library = library::library().map_err(|failure| fails(failure.text))?;
     let options = Options {
         needs_memfd: !mounts::shares_sessions(pid),
