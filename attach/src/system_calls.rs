@@ -160,9 +160,8 @@ pub const SYSTEM_CALLS: &[SystemCall] = &[
     call(10, "mprotect", &[(2, 7)], Never),
     call(10, "mprotect", &[(2, 5)], Never),
     call(10, "mprotect", &[(2, 0)], Never),
-    call(9, "mmap", &[(2, 3), (3, 0x4022)], Always),
+    call(9, "mmap", &[(2, 0), (3, 0x4022)], Always),
     call(9, "mmap", &[(2, 0), (3, 0x10_4022)], Never),
-    call(9, "mmap", &[(2, 3), (3, 0x10_4022)], Never),
     call(9, "mmap", &[(2, 5), (3, 0x12)], Never),
     call(158, "arch_prctl", &[], Never),
 ];

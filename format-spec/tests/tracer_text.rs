@@ -305,7 +305,7 @@ macro_rules! fields {
 fn a_profile_event_is_read_as_it_was_written() {
     let line = "10 1 2 5000 4000 6000 100 3000 96:4,192:5,3072:1\tf(int, char)\tprogram";
     let gathered = Gathered::parse(line).unwrap().into_owned();
-    let (names, fields) = ringmark_format::emit_function_profile!([fields] "calls", gathered);
+    let (names, fields) = ringmark_format::emit_function_profile!([fields] "calls", 7, gathered);
     assert_eq!(names, (ProfileEvent::NAME, ProfileEvent::TARGET));
     let mut read = ProfileEvent::default();
     for (field, value) in &fields {
@@ -317,7 +317,15 @@ fn a_profile_event_is_read_as_it_was_written() {
         assert_ne!(read, before, "{field} is not read");
     }
     assert_eq!(
-        (read.tracer.as_deref(), read.gathered),
-        (Some("calls"), gathered)
+        (read.tracer.as_deref(), read.id, read.gathered),
+        (Some("calls"), 7, gathered)
     );
+    let (names, fields) = ringmark_format::emit_function_profile!([fields] begin "calls");
+    assert_eq!(names, (ProfileEvent::BEGIN, ProfileEvent::TARGET));
+    assert_eq!(fields, [("tracer", "calls".to_owned())]);
+    let (names, fields) = ringmark_format::emit_function_profile!([fields] end "calls", 3);
+    assert_eq!(names, (ProfileEvent::END, ProfileEvent::TARGET));
+    let mut end = ProfileEvent::default();
+    end.take_number(fields[1].0.as_bytes(), 3);
+    assert_eq!(end.uncounted, 3);
 }

@@ -240,8 +240,12 @@ fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, Requ
     if found.options().kind == TracerKind::Profile {
         profile_report::write_at_exit();
     }
+    let was_on = tracers.find(tracer)?.is_on();
     let outcome = tracers.start_with(tracer, |options| requested.change(options))?;
     lease::begin(tracers, tracer, lease_ms);
+    if !was_on {
+        profile_report::begin(tracers.find(tracer)?);
+    }
     Ok(answer_texts::changed(&outcome, tracers.find(tracer)?))
 }
 

@@ -14,6 +14,7 @@ mod functions_conditions;
 mod functions_control;
 mod functions_cpp;
 mod functions_interposed;
+mod functions_left;
 mod functions_many;
 mod functions_modules;
 mod functions_off;

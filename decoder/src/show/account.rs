@@ -50,6 +50,8 @@ impl Verification {
             ("unknown", self.unknown),
             ("left_out", self.left_out),
             ("incomplete_schemas", self.incomplete_schemas),
+            ("unwritten_profiles", self.unwritten_profiles),
+            ("uncounted_calls", self.uncounted_calls),
             ("unknown_blocks", self.unknown_blocks),
         ] {
             key(name, &mut out);
@@ -152,21 +154,7 @@ impl Verification {
                 writeln!(lines, "{name}: {text}")?;
             }
         }
-        if self.incomplete_schemas > 0 {
-            let number = self.incomplete_schemas;
-            writeln!(
-                lines,
-                "incomplete_schemas: {number}: no room to describe all event types; \
-                 a larger session has it (session_bytes, or session= in RINGMARK)"
-            )?;
-        }
-        if self.unknown_blocks > 0 {
-            let number = self.unknown_blocks;
-            writeln!(
-                lines,
-                "unknown_blocks: {number}: a newer version wrote them, and reads them"
-            )?;
-        }
+        self.write_left_out(&mut lines)?;
         for end in &self.endings {
             writeln!(lines, "ended: {end}")?;
         }
@@ -189,6 +177,38 @@ impl Verification {
             0 => String::new(),
             _ => format!(": {:.1} % are not here", gone as f64 * 100.0 / all as f64),
         }
+    }
+
+    /// Writes what the programs and this version left out, if there is any.
+    fn write_left_out(&self, lines: &mut String) -> fmt::Result {
+        for (name, number, why) in [
+            (
+                "incomplete_schemas",
+                self.incomplete_schemas,
+                "no room to describe all event types; \
+                 a larger session has it (session_bytes, or session= in RINGMARK)",
+            ),
+            (
+                "unwritten_profiles",
+                self.unwritten_profiles,
+                "their processes ended by _exit, exec or a signal, or go on",
+            ),
+            (
+                "uncounted_calls",
+                self.uncounted_calls,
+                "of threads that could not be set up to count",
+            ),
+            (
+                "unknown_blocks",
+                self.unknown_blocks,
+                "a newer version wrote them, and reads them",
+            ),
+        ] {
+            if number > 0 {
+                writeln!(lines, "{name}: {number}: {why}")?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes what was left out and what may still come, if there is any.

@@ -19,28 +19,12 @@ use crate::trace_file::value::Value;
 pub struct ProfiledFunction(pub tracer_text::Gathered<'static>);
 
 impl ProfiledFunction {
-    /// Whether events of this name and target hold what was gathered.
+    /// Whether events of this name and target are those of profile tracers.
     #[must_use]
     pub fn is_event(name: &[u8], target: &[u8]) -> bool {
-        name == ProfileEvent::NAME.as_bytes() && target == ProfileEvent::TARGET.as_bytes()
-    }
-
-    /// Reads an event, with the name of its tracer; `None`: it is another event.
-    fn read(event: &Event<'_>) -> Option<(String, Self)> {
-        if !Self::is_event(&event.ty.name, &event.ty.origin.target) {
-            return None;
-        }
-        let mut found = ProfileEvent::default();
-        for (field, value) in event.args() {
-            match value {
-                Value::U64(n) => found.take_number(&field.name, n),
-                Value::Str(text) => {
-                    found.take_text(&field.name, &String::from_utf8_lossy(text));
-                }
-                _ => {}
-            }
-        }
-        Some((found.tracer?, Self(found.gathered)))
+        let names = [ProfileEvent::NAME, ProfileEvent::BEGIN, ProfileEvent::END];
+        let is_one = names.iter().any(|one| name == one.as_bytes());
+        is_one && target == ProfileEvent::TARGET.as_bytes()
     }
 
     /// Number of calls whose duration is known.
@@ -110,6 +94,35 @@ pub struct ProfiledByTracer {
     pub functions: Vec<ProfiledFunction>,
 }
 
+/// What profile tracers have counted and is not in a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ProfileGaps {
+    /// Number of times that a tracer began to count and did not write what it had counted.
+    pub(crate) unwritten: u64,
+    /// Calls of threads that could not count.
+    pub(crate) uncounted: u64,
+}
+
+/// Reads an event of a profile tracer.
+fn read(event: &Event<'_>) -> ProfileEvent {
+    let mut found = ProfileEvent::default();
+    for (field, value) in event.args() {
+        match value {
+            Value::U64(n) => found.take_number(&field.name, n),
+            Value::Str(text) => found.take_text(&field.name, &String::from_utf8_lossy(text)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// By module and name.
+fn in_order(mut functions: Vec<ProfiledFunction>) -> Vec<ProfiledFunction> {
+    let key = |one: &ProfiledFunction| (one.0.module.clone(), one.0.function.clone());
+    functions.sort_by_key(key);
+    functions
+}
+
 impl Dump {
     /// What profile tracers have gathered, by session and tracer. A function has several events if
     /// its tracer was stopped several times; the latest that passes `filter` counts.
@@ -122,21 +135,55 @@ impl Dump {
         let mut latest: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         self.events().for_each(|item| {
             if let Output::Event(event) = item
-                && let Some((tracer, gathered)) = ProfiledFunction::read(&event)
+                && ProfiledFunction::is_event(&event.ty.name, &event.ty.origin.target)
+                && event.ty.name == ProfileEvent::NAME.as_bytes()
                 && filter.passes(&event)
             {
-                let function = (gathered.0.module.clone(), gathered.0.function.clone());
+                let found = read(&event);
+                let tracer = found.tracer.unwrap_or_default();
                 let tracer = latest.entry((event.session.uuid.0, tracer)).or_default();
-                tracer.insert(function, gathered);
+                tracer.insert(found.id, ProfiledFunction(found.gathered));
             }
         });
         let latest = latest.into_iter();
         let tracers = latest.map(|((session, tracer), functions)| ProfiledByTracer {
             session: Uuid(session),
             tracer,
-            functions: functions.into_values().collect(),
+            functions: in_order(functions.into_values().collect()),
         });
         tracers.collect()
+    }
+
+    /// What profile tracers have counted and is not here.
+    pub(crate) fn profile_gaps(&self) -> ProfileGaps {
+        let is_meant = |name: &[u8], target: &[u8]| {
+            ProfiledFunction::is_event(name, target) && name != ProfileEvent::NAME.as_bytes()
+        };
+        let mut types = self.sessions.iter().flat_map(|s| s.schema.types());
+        if !types.any(|ty| ty.occurs && is_meant(&ty.name, &ty.origin.target)) {
+            return ProfileGaps::default();
+        }
+        // By session and tracer: begins without an end. By session: calls that were not counted.
+        let (mut begun, mut uncounted) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
+        self.events().for_each(|item| {
+            if let Output::Event(event) = item
+                && is_meant(&event.ty.name, &event.ty.origin.target)
+            {
+                let (found, session) = (read(&event), event.session.uuid.0);
+                let open = begun.entry((session, found.tracer)).or_default();
+                if event.ty.name == ProfileEvent::END.as_bytes() {
+                    *open = open.saturating_sub(1);
+                    let known = uncounted.entry(session).or_default();
+                    *known = found.uncounted.max(*known);
+                } else {
+                    *open += 1;
+                }
+            }
+        });
+        ProfileGaps {
+            unwritten: begun.into_values().fold(0, u64::saturating_add),
+            uncounted: uncounted.into_values().fold(0, u64::saturating_add),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use ringmark_format::progress::SILENT_FOR_MS;
 
 use crate::blocks::damage::Damage;
 use crate::sums::endings::SessionEnd;
+use crate::sums::profiled::ProfileGaps;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss::{self, Loss, Why};
 use crate::trace_file::session::{Session, Slot};
@@ -86,6 +87,11 @@ pub struct Verification {
     pub clock_error_ns: Option<u64>,
     /// Number of sessions that had no room to describe all their event types.
     pub incomplete_schemas: u64,
+    /// Number of times that a profile tracer began to count and did not write what it had counted: its process ended by
+    /// `_exit`, by exec or by a signal, or had not ended.
+    pub unwritten_profiles: u64,
+    /// Calls that no profile tracer counted, because their threads could not be set up.
+    pub uncounted_calls: u64,
     /// Number of blocks of kinds that this version does not know. A newer version wrote them; they
     /// are no damage.
     pub unknown_blocks: u64,
@@ -117,7 +123,10 @@ impl Dump {
             endings: self.endings(),
             ..Verification::default()
         };
-        let mut all_final = !self.sessions.is_empty();
+        let gaps = self.profile_gaps();
+        sum.unwritten_profiles = gaps.unwritten;
+        sum.uncounted_calls = gaps.uncounted;
+        let mut all_final = !self.sessions.is_empty() && gaps == ProfileGaps::default();
         let mut late: u64 = 0;
         for session in &self.sessions {
             all_final &= session.is_final();
@@ -236,10 +245,12 @@ impl Verification {
         }
     }
 
-    /// Whether no event was lost or is missing, and nothing is damaged. Overwritten events, those
+    /// Whether no event and no profile was lost or is missing, and nothing is damaged. Overwritten events, those
     /// removed from a store and those left out by budget are no fault.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0
+        let is_counted = self.unwritten_profiles == 0 && self.uncounted_calls == 0;
+        let is_here = self.lost == 0 && self.missing == 0 && is_counted;
+        is_here && self.damage.is_empty() && self.contradictions == 0
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Once;
 use rustix::thread::{Timespec, nanosleep};
 
 use super::process_tracers::{Guard, try_lock};
+use super::profile_report;
 use crate::engine::with_engine;
 use crate::loader_watch;
 use crate::patch::Threads;
@@ -57,13 +58,16 @@ extern "C" fn after() {
     let _ = HELD.try_with(|held| drop(held.take()));
 }
 
-/// Counts of the parent say nothing about the child.
+/// Counts of the parent say nothing about the child. What it counts itself, it says that it begins: else nobody would
+/// know of it if it ended by `_exit`.
 extern "C" fn after_in_child() {
     forget();
     loader_watch::forget_unmapping();
     let _ = HELD.try_with(|held| {
         if let Some(tracers) = held.take().as_deref_mut().and_then(Option::as_mut) {
             tracers.begin_watch_anew();
+            let on = tracers.all().iter().filter(|tracer| tracer.is_on());
+            on.for_each(profile_report::begin);
         }
     });
 }

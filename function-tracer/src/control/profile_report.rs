@@ -11,7 +11,7 @@ use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram};
 use super::process_tracers::lock_within;
 use crate::record::profile_sum::Sum;
 use crate::record::profile_tables::uncounted;
-use crate::tracers::{Names, Tracer, TracerKind, Tracers};
+use crate::tracers::{CellOfFunction, Names, Tracer, TracerKind, Tracers};
 
 /// Bytes kept free for the lines after the list.
 const LAST_LINES_BYTES: usize = 128;
@@ -62,8 +62,16 @@ fn gathered<'a>(names: &'a Names, sum: &Sum, scale: Scale) -> Option<Gathered<'a
     })
 }
 
-fn emit(tracer: &str, gathered: &Gathered<'_>) {
-    ringmark_format::emit_function_profile!([ringmark::event] tracer, gathered);
+fn emit(tracer: &str, id: u32, gathered: &Gathered<'_>) {
+    ringmark_format::emit_function_profile!([ringmark::event] tracer, id, gathered);
+}
+
+/// Says in the session that a profile tracer begins to count; nothing for other kinds. A process that ends without
+/// writing what it has gathered is known by that.
+pub(super) fn begin(tracer: &Tracer) {
+    if tracer.options().kind == TracerKind::Profile {
+        ringmark_format::emit_function_profile!([ringmark::event] begin tracer.name());
+    }
 }
 
 /// The answer with the functions of a profile tracer from the one with the number `from` on, as many
@@ -72,7 +80,13 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     let scale = Scale::of_session();
     let mut text = String::new();
     let from = u32::try_from(from).unwrap_or(u32::MAX);
-    for (number, names, sum) in tracers.profile_of(tracer, from) {
+    for CellOfFunction {
+        function: number,
+        names,
+        sum,
+        ..
+    } in tracers.profile_of(tracer, from)
+    {
         ringmark::__private::helper::working();
         let Some(function) = gathered(names, &sum, scale) else {
             continue;
@@ -99,12 +113,17 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
         return;
     }
     let scale = Scale::of_session();
-    for (_, names, sum) in tracers.profile_of(tracer, 0) {
+    for CellOfFunction {
+        cell, names, sum, ..
+    } in tracers.profile_of(tracer, 0)
+    {
         ringmark::__private::helper::working();
         if let Some(function) = gathered(names, &sum, scale) {
-            emit(tracer.name(), &function);
+            emit(tracer.name(), cell, &function);
         }
     }
+    let (name, uncounted) = (tracer.name(), uncounted());
+    ringmark_format::emit_function_profile!([ringmark::event] end name, uncounted);
 }
 
 /// Makes the program's exit write what was gathered until then.
@@ -113,7 +132,14 @@ pub(super) fn write_at_exit() {
     ONCE.call_once(|| {
         // SAFETY: as invariant 3 of `fork_locks`: the handler is never unloaded.
         unsafe { libc::atexit(at_exit) };
+        // SAFETY: as above.
+        unsafe { at_quick_exit(at_exit) };
     });
+}
+
+unsafe extern "C" {
+    /// As `atexit`, for `quick_exit`.
+    fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
 }
 
 /// How long the program's exit waits for another thread that uses the tracers, such as the one that

@@ -10,7 +10,7 @@
 //!    triggers do at an entry or exit. [`callbacks`]: the functions of callback tracers.
 //! 5. [`open_calls`]: opens and closes a thread's calls and keeps their return addresses.
 //!    [`nodes`]: the list of all threads' memory, whose layout is in [`thread_memory`].
-//!    [`own_stack`]: finds where the thread's stack lies. [`alternate_stack`]: tells that of signal
+//!    [`own_memory`]: maps all of it. [`own_stack`]: finds where the thread's stack lies. [`alternate_stack`]: tells that of signal
 //!    handlers from others. [`true_returns`]: what unwinders read. [`elsewhere`]: the open calls on
 //!    other stacks, which [`calls_elsewhere`] opens and ends.
 //! 6. [`count_calls`]: counts calls for profiles, in place of a record, in [`profile_tables`].
@@ -52,6 +52,7 @@ mod count_calls;
 mod elsewhere;
 pub(crate) mod nodes;
 pub(crate) mod open_calls;
+mod own_memory;
 mod own_stack;
 pub(crate) mod profile_sum;
 pub(crate) mod profile_tables;

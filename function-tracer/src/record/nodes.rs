@@ -6,13 +6,13 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU64};
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, madvise, mprotect};
 
 use super::thread_memory::{
     FRONT, GUARD_AT, LEFT, NODE_BYTES, Node, OpenCall, PAGE, PLACES, SENTINELS, Table,
 };
-use super::true_returns;
 use super::x86_64::{add, return_address};
+use super::{own_memory, true_returns};
 
 /// Calls of threads without a node that called no callback because one was running.
 static NOT_CALLED: AtomicU64 = AtomicU64::new(0);
@@ -173,11 +173,7 @@ fn reclaim() -> Option<&'static Node> {
 
 /// A node in a new mapping, first in the list.
 fn map() -> Option<&'static Node> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: record invariant 3.
-    let start = unsafe { mmap_anonymous(ptr::null_mut(), NODE_BYTES, protection, flags) };
-    let start = start.ok()?;
+    let start = own_memory::map(ptr::null_mut(), NODE_BYTES, MapFlags::empty())?;
     // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
     let _ = unsafe { madvise(start, NODE_BYTES, Advice::LinuxNoHugepage) };
     let guard = start.wrapping_byte_add(GUARD_AT);

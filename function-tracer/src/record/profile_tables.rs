@@ -15,10 +15,10 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
 
 use ringmark_format::function::LAST_NUMBER;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, madvise, munmap};
 
-use super::nodes;
 use super::thread_memory::{CELLS_MAX, CHUNK, Cell, Table};
+use super::{nodes, own_memory};
 
 impl Table {
     /// The cell with this number. `None`: there was no memory for it.
@@ -48,11 +48,8 @@ pub(crate) fn uncounted() -> u64 {
 
 /// A new mapping, which takes memory only where it is used; null: there is none.
 fn map<T>() -> *mut T {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: record invariant 3.
-    let start = unsafe { mmap_anonymous(ptr::null_mut(), size_of::<T>(), protection, flags) };
-    let Ok(start) = start else {
+    let start = own_memory::map(ptr::null_mut(), size_of::<T>(), MapFlags::empty());
+    let Some(start) = start else {
         return ptr::null_mut();
     };
     // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
@@ -105,6 +102,7 @@ pub(crate) fn make_room(cells: usize) {
 
 /// Sets all counts to 0, for a forked child. Its open calls stay open.
 pub(crate) fn forget() {
+    UNCOUNTED.store(0, Relaxed);
     let cells = CELLS.load(SeqCst) as u32;
     for table in tables() {
         for cell in (0..cells).filter_map(|number| table.cell(number)) {

@@ -6,7 +6,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use ringmark_format::function::LAST_NUMBER;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::mm::MapFlags;
+
+use super::own_memory;
 
 /// Start of the table of function types; null before the first site is enabled.
 pub(crate) static TYPES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
@@ -27,11 +29,8 @@ fn make(table: &AtomicPtr<AtomicU32>) -> bool {
         return true;
     }
     let bytes = SITES_MAX as usize * size_of::<u32>();
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: record invariant 3.
-    let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
-    let Ok(start) = start else { return false };
+    let start = own_memory::map(ptr::null_mut(), bytes, MapFlags::empty());
+    let Some(start) = start else { return false };
     let _ = table.compare_exchange(ptr::null_mut(), start.cast(), Release, Relaxed);
     true
 }

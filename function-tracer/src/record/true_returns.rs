@@ -14,8 +14,10 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, madvise, munmap};
 use rustix::thread::{Timespec, nanosleep};
+
+use super::own_memory;
 
 /// The bit in which the part of memory with the copies differs from that with the stacks.
 pub(super) const COPY_PART: u64 = 1 << 45;
@@ -110,22 +112,19 @@ fn once(state: &AtomicU8, make: impl Fn() -> bool) -> bool {
 
 /// Maps memory at `wanted`. `false`: something else lies there, or the kernel gives no memory.
 fn make(wanted: *mut core::ffi::c_void, bytes: usize) -> bool {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
-    // SAFETY: record invariant 3: the flags make the kernel refuse a place that is in use.
-    match unsafe { mmap_anonymous(wanted, bytes, protection, flags) } {
-        Ok(found) if found == wanted => {
+    match own_memory::map(wanted, bytes, MapFlags::FIXED_NOREPLACE) {
+        Some(found) if found == wanted => {
             // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
             let _ = unsafe { madvise(found, bytes, Advice::LinuxNoHugepage) };
             true
         }
-        Ok(elsewhere) => {
+        Some(elsewhere) => {
             // A kernel before 4.17 takes the address for a wish.
             // SAFETY: the mapping was made here, and no one knows it.
             let _ = unsafe { munmap(elsewhere, bytes) };
             false
         }
-        Err(_) => false,
+        None => false,
     }
 }
 
@@ -155,6 +154,8 @@ pub(super) fn kept(slot: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::mm::{ProtFlags, mmap_anonymous};
+
     use super::*;
 
     #[test]

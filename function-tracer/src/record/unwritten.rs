@@ -6,7 +6,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use ringmark_format::function::LAST_NUMBER;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::mm::MapFlags;
+
+use super::own_memory;
 
 /// Start of the counts; null until a tracer has a budget.
 static COUNTS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
@@ -17,11 +19,8 @@ pub(crate) fn prepare() -> bool {
         return true;
     }
     let bytes = (LAST_NUMBER as usize + 1) * size_of::<u32>();
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: record invariant 3.
-    let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
-    let Ok(start) = start else { return false };
+    let start = own_memory::map(ptr::null_mut(), bytes, MapFlags::empty());
+    let Some(start) = start else { return false };
     COUNTS.store(start.cast(), Release);
     true
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use object::elf::PT_INTERP;
-use object::read::elf::{ElfFile64, ProgramHeader};
+use object::elf::{DT_NEEDED, Dyn64, PT_INTERP};
+use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
 use super::asks_caller::{self, FunctionStart};
@@ -112,6 +112,8 @@ pub struct Headers {
     pub names_sites: bool,
     /// Whether it is a program that loads no shared objects.
     pub is_static: bool,
+    /// Whether it loads the runtime of AddressSanitizer as a shared object.
+    pub loads_asan: bool,
 }
 
 impl Headers {
@@ -125,6 +127,7 @@ impl Headers {
         Ok(Self {
             names_sites: !tables(&elf).is_empty(),
             is_static: is_static(&elf),
+            loads_asan: needs(&elf, is_asan).unwrap_or(false),
         })
     }
 }
@@ -133,6 +136,25 @@ impl Headers {
 pub(super) fn is_static<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) -> bool {
     let mut headers = elf.elf_program_headers().iter();
     elf.entry() != 0 && !headers.any(|header| header.p_type(LittleEndian) == PT_INTERP)
+}
+
+/// Whether a file needs a shared object that `is_meant`.
+fn needs(elf: &Elf<'_>, is_meant: fn(&[u8]) -> bool) -> Option<bool> {
+    let (endian, data) = (elf.endian(), elf.data());
+    let sections = elf.elf_section_table();
+    let (entries, strings) = sections.dynamic(endian, data).ok()??;
+    let strings = sections.strings(endian, data, strings).ok()?;
+    let mut needed = entries
+        .iter()
+        .filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
+    let name = |entry: &Dyn64<LittleEndian>| strings.get(entry.val32(endian)?).ok();
+    Some(needed.any(|entry| name(entry).is_some_and(is_meant)))
+}
+
+/// Whether a shared object is the runtime of AddressSanitizer, by its name: gcc's, or that of clang with
+/// `-shared-libasan`.
+fn is_asan(name: &[u8]) -> bool {
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
 fn tables(elf: &Elf<'_>) -> Vec<Table> {

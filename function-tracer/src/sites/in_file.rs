@@ -33,6 +33,8 @@ pub struct InFile {
     pub refused: Vec<Refused>,
     /// Symbols of functions without a patch site.
     pub others: BTreeSet<Vec<u8>>,
+    /// Symbols of functions of other objects that it uses.
+    pub imported: BTreeSet<Vec<u8>>,
     /// Whether the file is a program that loads no shared objects.
     pub is_static: bool,
     /// What functions call in place of patch sites, in a file that was built for another tracer.
@@ -103,6 +105,10 @@ pub fn in_file(path: &Path) -> Result<InFile, FileError> {
     let refused: BTreeSet<_> = found.refused.iter().map(|r| r.symbol.as_slice()).collect();
     let others = names.filter(|name| !refused.contains(name));
     found.others = others.map(<[u8]>::to_vec).collect();
+    let imported = elf.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+    let imported = imported.filter(|s| s.kind() == SymbolKind::Text);
+    let imported = imported.filter_map(|s| s.name_bytes().ok());
+    found.imported = imported.map(<[u8]>::to_vec).collect();
     Ok(found)
 }
 

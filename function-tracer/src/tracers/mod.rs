@@ -39,7 +39,7 @@ mod triggers;
 mod wants;
 
 pub use error::TracerError;
-pub(crate) use profile_cells::Names;
+pub(crate) use profile_cells::{CellOfFunction, Names};
 pub use registry::Tracers;
 pub use ringmark_format::function::TracerKind;
 pub(crate) use selection::candidate;

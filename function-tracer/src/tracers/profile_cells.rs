@@ -30,6 +30,16 @@ pub(super) struct CountedFunction<N> {
     pub(super) names: N,
 }
 
+/// What was gathered about a function.
+pub(crate) struct CellOfFunction<'c> {
+    /// Its number.
+    pub(crate) function: u32,
+    /// The cell's, which stays the same when the function's module is loaded again.
+    pub(crate) cell: u32,
+    pub(crate) names: &'c Names,
+    pub(crate) sum: Sum,
+}
+
 #[derive(Debug)]
 struct NamedCell {
     number: u32,
@@ -128,10 +138,15 @@ impl ProfileCells {
 
     /// What was gathered about a tracer's functions from the one with this number on, by their
     /// numbers in rising order.
-    pub(crate) fn of(&self, tracer: u32, from: u32) -> impl Iterator<Item = (u32, &Names, Sum)> {
+    pub(crate) fn of(&self, tracer: u32, from: u32) -> impl Iterator<Item = CellOfFunction<'_>> {
         let key = |function| CellKey { tracer, function };
         let rest = self.cells.range(key(from)..=key(u32::MAX));
-        rest.map(|(key, cell)| (key.function, &cell.names, Sum::of(cell.number)))
+        rest.map(|(key, cell)| CellOfFunction {
+            function: key.function,
+            cell: cell.number,
+            names: &cell.names,
+            sum: Sum::of(cell.number),
+        })
     }
 }
 

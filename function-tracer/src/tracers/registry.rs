@@ -6,14 +6,13 @@ use ringmark_format::function::{TRACERS_MAX, TracerKind};
 
 use super::budget::{Budgets, OverBudget};
 use super::error::TracerError;
-use super::profile_cells::Names;
+use super::profile_cells::CellOfFunction;
 use super::traced_sites::{ChangeOutcome, TracedSites, name_of};
 use super::tracer::{Tracer, TracerOptions};
 use super::triggers::{PAUSING_MAX, may_pause};
 use crate::engine::with_engine;
 use crate::patch::Threads;
 use crate::record::callbacks::{self, Callback};
-use crate::record::profile_sum::Sum;
 use crate::record::site_tables;
 use crate::record::trigger_actions::{pause, take_snapshot};
 
@@ -157,7 +156,7 @@ impl Tracers {
         &self,
         tracer: &Tracer,
         from: u32,
-    ) -> impl Iterator<Item = (u32, &Names, Sum)> {
+    ) -> impl Iterator<Item = CellOfFunction<'_>> {
         self.sites.numbers.profile_cells.of(tracer.number, from)
     }
 

@@ -21,7 +21,7 @@ use super::core::Core;
 use super::layout::{self, Facts, Regions};
 use super::memory;
 use super::other_copies::{self, TimeBase};
-use super::process;
+use super::{pin, process};
 use crate::setup::Options;
 use crate::setup::StartError;
 
@@ -112,6 +112,12 @@ fn is_announced(dir: &Path, options: &Options) -> bool {
 
 fn spawn_helper(options: &Options, notices: &mut Vec<String>) -> Option<Helper> {
     if !options.control {
+        return None;
+    }
+    if Core::parent().is_some() && pin::has_tsan() {
+        notices.push(
+            "control is off: ThreadSanitizer ends a forked child that makes a thread".to_owned(),
+        );
         return None;
     }
     let helper = Helper::spawn();

@@ -3,6 +3,7 @@
 use rustix::thread::futex;
 
 use super::core::Core;
+use super::process;
 use super::warm::futex_half;
 use crate::thread_block;
 
@@ -16,7 +17,7 @@ pub fn working() {
 }
 
 /// Wakes the helper thread, which then calls the `idle` of the library. `false`: there is no helper
-/// thread, or this thread is it.
+/// thread, or this thread is it. Begins the session of a forked child that has none yet.
 ///
 /// A wake-up just before the helper thread sleeps is missed, so a thread that waits for `idle` repeats it.
 /// Takes no lock.
@@ -24,7 +25,9 @@ pub fn working() {
 pub fn wake() -> bool {
     let is_served =
         |core: &&Core| core.wiped.is_ours() && core.options.control && !core.file.closed();
-    let core = Core::current().filter(is_served);
+    // A forked child may have recorded nothing so far, and has no session then.
+    let core = Core::current().or_else(process::session_after_fork);
+    let core = core.filter(is_served);
     let mailbox = core.and_then(|core| core.file.mailbox());
     // Only the helper thread has this mark.
     let Some(mailbox) = mailbox.filter(|_| !thread_block::never_waits()) else {

@@ -19,8 +19,8 @@ type FindObject = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_i
 type FindSymbol = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 
-/// The address of a function of the loader. `None`: this is a static program, which has no loader.
-/// (A weak symbol does not bring the C library's own into it.)
+/// The address of a function of the loader, or another one that the program may have. `None`: it has none, as a static
+/// program has no loader. (A weak symbol does not bring the C library's own into it.)
 macro_rules! of_loader {
     ($name:literal) => {{
         let address: usize;
@@ -40,6 +40,11 @@ macro_rules! of_loader {
 /// Whether there is a loader: not in a static program.
 pub(super) fn has_loader() -> bool {
     of_loader!("dlopen").is_some()
+}
+
+/// Whether the program runs under ThreadSanitizer.
+pub(super) fn has_tsan() -> bool {
+    of_loader!("__tsan_init").is_some()
 }
 
 /// Whether this code is part of the program's own file, and not of a shared object.

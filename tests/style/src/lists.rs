@@ -86,6 +86,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/nodes.rs",
     "function-tracer/src/record/profile_tables.rs",
     "function-tracer/src/record/open_calls.rs",
+    "function-tracer/src/record/own_memory.rs",
     "function-tracer/src/record/own_stack.rs",
     "function-tracer/src/record/site_tables.rs",
     "function-tracer/src/record/true_returns.rs",

@@ -1,6 +1,7 @@
 //! `functions`: lists the functions that can be traced, and says why others cannot.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
 use crate::options::rows::LinesOption;
 use crate::tracing::tracer_session::TracerSession;
-use crate::tracing::untraceable::{NO_SITES, no_sites};
+use crate::tracing::untraceable::{NO_SITES, STATIC, no_sites};
 
 /// List functions that can be traced, in a running process or in a file
 #[derive(Debug, clap::Args)]
@@ -79,6 +80,15 @@ const NO_NOPS: &str = "no NOPs were left for it: its file was compiled without \
                        -fpatchable-function-entry=5, or it is marked so; or the linker dropped \
                        the entries of its file, which -flto mends";
 
+/// Text about a function that the file only calls.
+const IMPORTED: &str = "is called here, and is a function of another object: trace it where that was built with \
+                        -fpatchable-function-entry=5";
+/// What the name of a part of a function that lies elsewhere holds, and the text about it.
+const COLD: (&str, &str) = (
+    ".cold",
+    "a part of a function that lies elsewhere: it is traced with its function",
+);
+
 /// Text about a function whose return address must stay.
 const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
                       asks who called it (dlopen, dlsym), so its return address stays";
@@ -118,14 +128,14 @@ impl Args {
             wanted.map_err(|error| Failure::usage(error.to_string()))?;
         }
         let listed = self.listed(file.as_deref())?;
-        let Listed { rows, others, head } = &listed;
+        let Listed { rows, head, .. } = &listed;
         let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
         let mut found: Vec<_> = rows.iter().filter(wanted).collect();
         self.sort.sort(&mut found);
         if let Some(name) = &self.why {
             return match self.json.is_on() {
-                true => why_json(&found, others, &selection, head),
-                false => why(name, &found, others, (&selection, self.wide.columns())),
+                true => why_json(&found, &listed, &selection),
+                false => why(name, &found, &listed, (&selection, self.wide.columns())),
             };
         }
         let traceable = |rows: &[&Row]| rows.iter().filter(|row| row.reason.is_none()).count();
@@ -160,12 +170,11 @@ impl Args {
             return Ok(file.map_or(Ok(Listed::default()), of_file)?);
         };
         let session = TracerSession::find(pid)?;
-        let others =
-            |_: &String| of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others);
+        let of_program = |_: &String| of_file(&program_of(pid)).ok();
         Ok(Listed {
             rows: of_process(&session)?,
-            others: self.why.as_ref().map_or_else(Vec::new, others),
             head: session.head(),
+            ..self.why.as_ref().and_then(of_program).unwrap_or_default()
         })
     }
 }
@@ -184,6 +193,15 @@ fn wants(selection: &Selection, row: &Row) -> bool {
     })
 }
 
+/// Why a function of the file is no function with a site.
+fn why_other(name: &str) -> &'static str {
+    if name.contains(COLD.0) {
+        COLD.1
+    } else {
+        NO_NOPS
+    }
+}
+
 fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
     selection.wants(&Candidate {
         symbol: symbol.as_bytes(),
@@ -194,16 +212,12 @@ fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
 }
 
 /// The same as [`why`], as JSON.
-fn why_json(
-    rows: &[&Row],
-    others: &[String],
-    selection: &Selection,
-    head: &Head,
-) -> anyhow::Result<Exit> {
+fn why_json(rows: &[&Row], listed: &Listed, selection: &Selection) -> anyhow::Result<Exit> {
+    let Listed { others, head, .. } = listed;
     let without = others.iter().filter(|other| wants_symbol(selection, other));
     let without = without.map(|name| Row {
         name: name.clone(),
-        reason: Some(NO_NOPS.to_owned()),
+        reason: Some(why_other(name).to_owned()),
         ..Row::default()
     });
     let without: Vec<_> = without.collect();
@@ -271,6 +285,8 @@ struct Listed {
     rows: Vec<Row>,
     /// Names of those without a patch site.
     others: Vec<String>,
+    /// Names of those of other objects that are used.
+    imported: Vec<String>,
     /// Whose they are.
     head: Head,
 }
@@ -280,6 +296,8 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
         functions,
         refused,
         others,
+        imported,
+        is_static,
         ..
     } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
     let module = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -297,16 +315,21 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
         size: f.size.into(),
         has_exits: f.has_exits,
         has_no_end: f.has_no_end(),
+        reason: is_static.then(|| STATIC.to_owned()),
         ..row(f.address, &f.symbol)
     });
     let refused = refused.iter().map(|r| Row {
         reason: Some(r.reason.to_string()),
         ..row(r.address, &r.symbol)
     });
-    let others = others.iter().map(|symbol| demangled(symbol).into_owned());
+    let names = |symbols: &BTreeSet<Vec<u8>>| {
+        let names = symbols.iter().map(|symbol| demangled(symbol).into_owned());
+        names.collect()
+    };
     Ok(Listed {
         rows: functions.chain(refused).collect(),
-        others: others.collect(),
+        others: names(&others),
+        imported: names(&imported),
         head: Head::default(),
     })
 }
@@ -404,9 +427,12 @@ impl Row {
 fn why(
     name: &str,
     rows: &[&Row],
-    others: &[String],
+    listed: &Listed,
     (selection, columns): (&Selection, Option<usize>),
 ) -> anyhow::Result<Exit> {
+    let Listed {
+        others, imported, ..
+    } = listed;
     let mut out = Sink::direct().within(columns);
     for row in rows {
         let (function, module) = (printable(&row.name), printable(&row.module));
@@ -422,7 +448,11 @@ fn why(
     let mut untraced = 0;
     for other in without {
         untraced += 1;
-        writeln!(out, "{}: {NO_NOPS}", printable(other))?;
+        writeln!(out, "{}: {}", printable(other), why_other(other))?;
+    }
+    for name in imported.iter().filter(|name| wants_symbol(selection, name)) {
+        untraced += 1;
+        writeln!(out, "{}: {IMPORTED}", printable(name))?;
     }
     out.finish()?;
     if rows.is_empty() && untraced == 0 {

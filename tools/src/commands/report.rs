@@ -244,7 +244,9 @@ impl Args {
         let profiles = session.map_or(Ok(Vec::new()), ask)?;
         let uncounted = profiles.iter().map(|profile| profile.uncounted).max();
         if let Some(calls) = uncounted.filter(|calls| *calls > 0) {
-            note(&format!("no memory to count {calls} calls"));
+            note(&format!(
+                "{calls} calls were not counted: their threads could not be set up (no memory, no descriptor, or no /proc)"
+            ));
         }
         let mut is_whole = uncounted.unwrap_or(0) == 0;
         if self.figures.calls.tracer().is_some() && !profiles.is_empty() {

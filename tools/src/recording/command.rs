@@ -85,7 +85,13 @@ pub(crate) fn record(
         let trouble = off.map(|reason| format!("{what}: {reason}"));
         outcome.trouble.extend(trouble);
     } else if outcome.trouble.is_empty() {
-        let why = why_not_traced(pid, off, outcome.command);
+        let why = match off {
+            // Why was printed before it was started, or just now.
+            None if outcome.not_recorded => {
+                "nothing recorded: none of its functions can be traced".to_owned()
+            }
+            off => why_not_traced(pid, off, outcome.command),
+        };
         outcome.trouble.push(why);
     }
     Ok(outcome)

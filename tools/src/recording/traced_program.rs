@@ -62,7 +62,11 @@ impl TracedProgram {
             ("RINGMARK", options.for_program(preload.is_some())),
             ("RINGMARK_TAGS", tags_with(&tag)),
         ];
-        variables.extend(preload.map(Preload::variables).into_iter().flatten());
+        variables.extend(
+            preload
+                .into_iter()
+                .flat_map(|preload| preload.variables(program)),
+        );
         let redirects: &[_] = if to_stderr { &[1] } else { &[] };
         let mut command = given::command(program, arguments, &variables, redirects);
         if to_stderr {

@@ -107,7 +107,7 @@ impl TracerProfile {
     /// A line of JSON per function.
     pub(crate) fn as_json(&self, head: &Head) -> impl Iterator<Item = String> {
         self.functions.iter().map(|f| {
-            let times = f.times();
+            let (times, counts) = (f.times(), f.call_counts());
             json_row::line(
                 head,
                 &JsonRow {
@@ -115,10 +115,10 @@ impl TracerProfile {
                     tracer: Some(&self.tracer),
                     name: &f.0.function,
                     target: &f.0.module,
-                    count: f.0.calls,
+                    count: counts.all,
                     open: Some(f.0.open),
                     not_returned: Some(f.0.unwound),
-                    no_end: Some(f.0.calls.saturating_sub(f.timed())),
+                    no_end: Some(counts.without_end),
                     total_ns: times.map(|t| t.total),
                     self_ns: times.map(|t| t.own),
                     mean_ns: times.map(|t| t.mean),

@@ -41,7 +41,15 @@ pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::R
     write_figures(&mut out, dump)?;
     let figures = dump.figures(Counted::default());
     let profiles = profile_table::in_dump(dump, &CallOptions::default())?;
-    if figures.functions.is_empty() && profiles.is_empty() && wants_functions {
+    let found = dump.verify();
+    if found.unwritten_profiles > 0 {
+        drop(out);
+        note(&format!(
+            "what was counted until a process ended by _exit, exec or a signal was NOT written, {}; --kind graph records such calls",
+            counted(found.unwritten_profiles, "time")
+        ));
+        out = io::stderr().lock();
+    } else if figures.functions.is_empty() && profiles.is_empty() && wants_functions {
         drop(out);
         note(
             "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",

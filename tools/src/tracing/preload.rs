@@ -11,7 +11,7 @@ use rustix::process::{getegid, geteuid};
 use super::library::library;
 use super::options::{CallDetail, FunctionNames};
 use super::triggers::Triggers;
-use super::untraceable::no_sites;
+use super::untraceable::{STATIC, no_sites};
 use ringmark_console::{Failure, note};
 
 /// What a program is started with to have its functions traced.
@@ -105,17 +105,21 @@ impl Wanted<'_> {
 }
 
 impl Preload {
-    /// The environment variables that the program is started with.
-    pub(crate) fn variables(&self) -> [(&'static str, OsString); 2] {
-        let mut objects = self.library.clone().into_os_string();
+    /// The environment variables that this program is started with.
+    pub(crate) fn variables(&self, program: &OsStr) -> Vec<(&'static str, OsString)> {
+        // Behind those of the user, who knows which must come first: a sanitizer, an allocator.
+        let mut objects = OsString::new();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|text| !text.is_empty()) {
-            objects.push(":");
             objects.push(others);
+            objects.push(":");
         }
-        [
+        objects.push(&self.library);
+        let mut variables = vec![
             ("LD_PRELOAD", objects),
             ("RINGMARK_TRACE", OsString::from(&self.request)),
-        ]
+        ];
+        variables.extend(asan_options(program).map(|options| (ASAN_OPTIONS, options)));
+        variables
     }
 
     /// Prints why the functions of this program cannot be traced, as far as the headers of its file
@@ -134,6 +138,28 @@ impl Preload {
             is_refused.then(|| no_sites(&found))
         })
     }
+}
+
+/// The options of AddressSanitizer.
+const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
+/// Has it not insist on being the first object after the program. It must come before objects that have functions of
+/// the same names, and that with the function tracer has none.
+const ANY_ORDER: &str = "verify_asan_link_order=0";
+
+/// The options for a program that loads AddressSanitizer as a shared object; `None`: they stay as they are.
+fn asan_options(program: &OsStr) -> Option<OsString> {
+    let headers = Headers::of(&on_path(program)?).ok()?;
+    let given = std::env::var_os(ASAN_OPTIONS).unwrap_or_default();
+    let is_decided = given.to_string_lossy().contains("verify_asan_link_order");
+    if !headers.loads_asan || is_decided {
+        return None;
+    }
+    let mut options = given;
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push(ANY_ORDER);
+    Some(options)
 }
 
 fn tell(program: &OsStr, of_file: fn(&Path) -> Option<String>) -> bool {
@@ -163,7 +189,7 @@ fn obstacle(path: &Path) -> Option<String> {
     let takes_user = about.mode() & 0o4000 != 0 && about.uid() != geteuid().as_raw();
     let takes_group = about.mode() & 0o2000 != 0 && about.gid() != getegid().as_raw();
     if headers.is_static {
-        return Some("is linked statically: nothing can be preloaded".to_owned());
+        return Some(STATIC.to_owned());
     }
     if takes_user || takes_group {
         return Some("is setuid or setgid: nothing can be preloaded".to_owned());

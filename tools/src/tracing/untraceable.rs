@@ -8,8 +8,14 @@ use ringmark_console::units::counted;
 pub(crate) const NO_SITES: &str = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
                                    or in Rust with #[ringmark::trace_fn]";
 
+/// Text for a program that loads no shared objects.
+pub(crate) const STATIC: &str = "is linked statically: nothing can be preloaded";
+
 /// Text that says why no function of a file can be traced, and what to do.
 pub(crate) fn no_sites(found: &InFile) -> String {
+    if found.is_static {
+        return STATIC.to_owned();
+    }
     if let Some(refused) = found.refused.first() {
         return format!(
             "none of its {} can be used, the first for this: {}; rebuild with \
