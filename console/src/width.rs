@@ -76,15 +76,45 @@ pub fn shorten(text: &mut String, room: usize) {
     *text = format!("{}…{}", &text[..front], &text[back..]);
 }
 
-/// Shortens a name that is wider than `room`: that of a function of C++ by the types of its arguments, and
-/// only then in the middle.
+/// Shortens a name that is wider than `room`: that of a function of C++ by the types of its arguments, then
+/// by what its templates are made of, and only then in the middle.
 pub fn shorten_name(name: &mut String, room: usize) {
     if width(name) > room
         && let Some(types) = argument_types(name)
     {
         name.replace_range(types, "…");
     }
+    if width(name) > room {
+        // From the last one on, so that the places of the others stay.
+        for parameters in template_parameters(name).into_iter().rev() {
+            name.replace_range(parameters, "…");
+        }
+    }
     shorten(name, room);
+}
+
+/// Where the parameters of templates stand in a name, without those inside others: between `<` after a name
+/// and its `>`. Signs of operators are none.
+fn template_parameters(name: &str) -> Vec<Range<usize>> {
+    let (mut found, mut depth, mut open, mut before) = (Vec::new(), 0_usize, 0, ' ');
+    for (at, c) in name.char_indices() {
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        match c {
+            '<' if depth > 0 => depth += 1,
+            '<' if is_of_name(before) && !name[..at].ends_with("operator") => {
+                (depth, open) = (1, at + 1);
+            }
+            '>' if depth > 0 && before != '-' => {
+                depth -= 1;
+                if depth == 0 && open < at {
+                    found.push(open..at);
+                }
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    found
 }
 
 /// Where the types of the arguments stand in the name of a C++ function: between the last parentheses,
@@ -203,6 +233,22 @@ mod tests {
             ("(anonymous namespace)::go", 12, "(anon…e)::go"),
             ("GET /orders (a slow one)", 14, "GET /o…ow one)"),
             ("a_long_name()", 9, "a_lo…me()"),
+            (
+                "void std::__introsort_loop<int*, long, less<int> >(int*, int*, long) [clone .isra.0]",
+                60,
+                "void std::__introsort_loop<…>(…) [clone .isra.0]",
+            ),
+            (
+                "bool operator<<int>(A<int> const&)",
+                22,
+                "bool operator<<int>(…)",
+            ),
+            (
+                "a::Vec<T>::of<U, V<W>>::push(int)",
+                25,
+                "a::Vec<…>::of<…>::push(…)",
+            ),
+            ("<A as B<Long>>::go_on", 18, "<A as B<…>>::go_on"),
         ] {
             let found = short(name, room);
             assert_eq!(found, expected);

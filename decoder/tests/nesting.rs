@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::function_schema::{function, function_type, function_types};
 use common::*;
-use ringmark_decoder::{Counted, Dump, Filter, PathRoot, Paths};
+use ringmark_decoder::{Chosen, Column, Counted, Dump, Filter, Groups, PathRoot, Paths};
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write;
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
@@ -178,4 +178,33 @@ fn the_total_of_spans_in_each_other_has_their_time_once() {
     };
     assert_eq!(of(b"job"), (4, 80, 100));
     assert_eq!(of(b"request"), (2, 50, 80));
+}
+
+#[test]
+fn rows_summed_up_by_a_column_have_the_same_own_times() {
+    let dump = dump();
+    for column in ["kind", "name"] {
+        let mut groups = Groups::new(vec![Column::named(column)]);
+        let rows = dump.each_row_by_pages(Chosen::default(), |row| {
+            groups.add(row);
+            Ok::<(), ()>(())
+        });
+        assert!(rows.is_ok());
+        let sorted = groups.sorted(|group| group.own_ns);
+        let own: Vec<_> = sorted
+            .iter()
+            .map(|(key, group)| (&key[..], group.own_ns))
+            .collect();
+        let expected: &[(&[u8], u64)] = match column {
+            "kind" => &[(b"span,", 67), (b"call,", 33)],
+            _ => &[
+                (b"job,", 41),
+                (b"execute,", 30),
+                (b"db,", 20),
+                (b"request,", 6),
+                (b"parse,", 3),
+            ],
+        };
+        assert_eq!(own, expected, "all of the job's 100 ns, once");
+    }
 }

@@ -95,7 +95,7 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
 }
 
 /// Words that people try, and what does it.
-const TIPS: [(&str, &str); 14] = [
+const TIPS: [(&str, &str); 13] = [
     ("start", "ringmark trace start -p PID"),
     ("stop", "ringmark trace stop -p PID"),
     ("status", "ringmark trace status -p PID"),
@@ -107,7 +107,6 @@ const TIPS: [(&str, &str); 14] = [
     ("tail", "ringmark cat -p PID --follow"),
     ("ps", "ringmark list"),
     ("stat", "ringmark list -v"),
-    ("profile", "ringmark run --kind profile CMD"),
     ("flamegraph", "ringmark export --format folded"),
     ("version", "ringmark --version"),
 ];
@@ -135,6 +134,7 @@ Record:
   ringmark record -p PID|NAME   one that runs
   ringmark trace start -p PID   its functions
   ringmark snapshot -p PID      what its rings hold now
+  ringmark profile -p PID       where time goes, of any program
 Look:
   ringmark cat                  events, one a line; --tree: by spans
   ringmark report               counts and times; --slowest 5; --html: a page

@@ -131,11 +131,18 @@ impl SpanPairs {
     /// The native span that this event is, with its own time; `None`: it is something else. What is
     /// inside it must have come before, as it does in the order of time.
     pub fn whole<'a>(&mut self, event: &Event<'a>) -> Option<Span<'a>> {
+        let (_, own_ns) = self.native(event)?;
         let mut span = Span::of_event(event)?;
-        let inside = (self.nesting).end(event.thread(), event.start_tick(), span.total_ns);
-        let is_whole = self.is_whole(event);
-        span.self_ns = is_whole.then_some(span.total_ns - inside);
+        span.self_ns = own_ns;
         Some(span)
+    }
+
+    /// How long a native span took, in ns, and how much of that is its own; `None`: it is something else.
+    pub(crate) fn native(&mut self, event: &Event<'_>) -> Option<(u64, Option<u64>)> {
+        let took_ns = event.took_ns().filter(|_| event.ty.function.is_none())?;
+        let inside = (self.nesting).end(event.thread(), event.start_tick(), took_ns);
+        let own_ns = self.is_whole(event).then_some(took_ns - inside);
+        Some((took_ns, own_ns))
     }
 
     /// Whether all records of its thread are here from the beginning of a native span, or of a call

@@ -163,6 +163,13 @@ where
         self.give(Row::of_event(event, start));
     }
 
+    fn native(&mut self, event: &Event<'d>, own_ns: Option<u64>) {
+        let start = event.start(&mut self.near);
+        let mut row = Row::of_event(event, start);
+        row.own_ns = own_ns.filter(|_| row.dur_ns.is_some());
+        self.give(row);
+    }
+
     fn span(&mut self, span: Span<'d>) {
         let when = self.records.when(span.start_ns, span.start_wall_ns());
         self.give(Row::of_span(&span, when == When::Before));

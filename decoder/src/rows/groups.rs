@@ -22,6 +22,10 @@ pub struct Group {
     pub rows: u64,
     /// How long those took that have a duration.
     pub durations: Durations,
+    /// How much of that was spent in nothing inside them, in ns, of those of which it is known.
+    pub own_ns: u64,
+    /// Number of those.
+    pub owned: u64,
 }
 
 /// Groups of the rows of a dump, by columns.
@@ -62,6 +66,10 @@ impl<'d> Groups<'d> {
         group.rows += 1;
         if let Some(ns) = row.dur_ns {
             group.durations.add(ns);
+        }
+        if let Some(ns) = row.own_ns {
+            group.own_ns = group.own_ns.saturating_add(ns);
+            group.owned += 1;
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Row<'r, 'd> {
     pub start_ns: Option<u64>,
     /// How long it took, in ns; `None`: it is no span or call, or began or ended unseen.
     pub dur_ns: Option<u64>,
+    /// How much of that was spent in nothing inside it, in ns; `None`: not known, or not asked for.
+    pub own_ns: Option<u64>,
     /// Whether it is a span or call whose beginning is a record that was not chosen, or is not here.
     pub is_truncated: bool,
     /// Number of open calls around a call; `None`: it is no call.
@@ -57,6 +59,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: event.target(),
             start_ns: wall(event, clock.wall_of(start.tick, start.t_ns)),
             dur_ns: start.dur_ns,
+            own_ns: None,
             is_truncated: false,
             depth: None,
             lost_before: 0,
@@ -73,6 +76,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: span.target,
             start_ns: wall(&span.end, span.start_wall_ns()).filter(|_| !is_cut),
             dur_ns: span.took_ns().filter(|_| !is_cut),
+            own_ns: span.self_ns.filter(|_| !is_cut && span.took_ns().is_some()),
             is_truncated: is_cut,
             depth: None,
             lost_before: 0,
@@ -89,6 +93,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: end.span_type.map_or(&[], |ty| ty.origin.target.as_slice()),
             start_ns: None,
             dur_ns: None,
+            own_ns: None,
             is_truncated: true,
             depth: None,
             lost_before: 0,
@@ -111,6 +116,9 @@ impl<'r, 'd> Row<'r, 'd> {
             target: call.target(),
             start_ns: start.and_then(|ns| wall(end, ns)),
             dur_ns: call.took_ns().filter(|_| !is_lost),
+            own_ns: call
+                .self_ns()
+                .filter(|_| !is_lost && call.took_ns().is_some()),
             is_truncated: started.is_none(),
             depth: Some(call.depth),
             lost_before: 0,
@@ -130,6 +138,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: made.target(),
             start_ns: wall(made, made.wall_ns()),
             dur_ns: None,
+            own_ns: None,
             is_truncated: false,
             depth: None,
             lost_before: 0,
@@ -147,6 +156,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: entry.target(),
             start_ns: wall(entry, entry.wall_ns()),
             dur_ns: None,
+            own_ns: None,
             is_truncated: false,
             depth: Some(depth),
             lost_before: 0,

@@ -25,6 +25,11 @@ pub(crate) trait Picks<'d> {
     /// An event that is no part of a span; or a native span, unless [`Self::span`] takes those.
     fn event(&mut self, event: &Event<'d>);
 
+    /// A native span with its own time, where [`Self::span`] does not take those.
+    fn native(&mut self, event: &Event<'d>, _own_ns: Option<u64>) {
+        self.event(event);
+    }
+
     /// A span that has ended.
     fn span(&mut self, span: Span<'d>);
 
@@ -113,18 +118,26 @@ impl<'d> Picker<'d> {
 
     /// An event that is no part of a span, or a native span.
     fn alone(&mut self, event: &Event<'d>, to: &mut impl Picks<'d>) {
-        let span = match self.is_own_needed {
-            true => self.pairs.whole(event),
-            false if self.has_conditions => Span::of_event(event),
-            false => None,
+        if self.is_own_needed {
+            match self.pairs.whole(event) {
+                Some(span) if self.filter.passes_span(&span) => to.span(span),
+                None if self.filter.passes(event) => to.event(event),
+                _ => {}
+            }
+            return;
+        }
+        let Some((_, own_ns)) = self.pairs.native(event) else {
+            if self.filter.passes(event) {
+                to.event(event);
+            }
+            return;
         };
-        match span {
-            Some(span) if self.filter.passes_span(&span) => match self.is_own_needed {
-                true => to.span(span),
-                false => to.event(event),
-            },
-            None if self.filter.passes(event) => to.event(event),
-            _ => {}
+        let passes = match self.has_conditions {
+            true => Span::of_event(event).is_some_and(|span| self.filter.passes_span(&span)),
+            false => self.filter.passes(event),
+        };
+        if passes {
+            to.native(event, own_ns);
         }
     }
 

@@ -34,7 +34,7 @@ Examples:
   ringmark profile -- ./mine")]
 pub(crate) struct Args {
     /// The process
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "command")]
+    #[arg(short, long, value_parser = crate::options::process::parse_process, required_unless_present = "command")]
     pid: Option<u32>,
     /// How long it is looked at; Ctrl-C ends earlier [default: 5s for a process, to its end for a program]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
@@ -47,7 +47,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     wide: WideOption,
     /// A program with its arguments, which is started
-    #[arg(last = true, value_name = "CMD", conflicts_with = "pid")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", conflicts_with = "pid")]
     command: Vec<OsString>,
 }
 

@@ -8,7 +8,7 @@ use super::export_rows;
 use crate::options::rows::{LinesOption, SortBy};
 use crate::tables::cover;
 use ringmark_console::units::{count, counted, duration};
-use ringmark_console::{Failure, Sink, Style, Table, note};
+use ringmark_console::{Sink, Style, Table, note};
 
 /// Options that ask for something else of a report.
 const OTHERS: [&str; 8] = [
@@ -56,7 +56,7 @@ impl ByOptions {
     /// Writes what is asked for. Returns how many rows there were.
     ///
     /// # Errors
-    /// Groups have no such figure to be ordered by; those of writing.
+    /// Those of writing.
     pub(super) fn write(
         &self,
         dump: &Dump,
@@ -70,7 +70,7 @@ impl ByOptions {
             groups.add(row);
             anyhow::Ok(())
         })?;
-        let sorted = self.sorted(&groups, shown.sort)?;
+        let sorted = self.sorted(&groups, shown.sort);
         let sorted = &sorted[..shown.lines.of(sorted.len())];
         let mut header = Vec::new();
         groups.header(&mut header);
@@ -101,12 +101,12 @@ impl ByOptions {
         &self,
         groups: &'g Groups<'_>,
         sort: Option<SortBy>,
-    ) -> Result<Vec<(Vec<u8>, &'g Group)>, Failure> {
+    ) -> Vec<(Vec<u8>, &'g Group)> {
         let default = match self.hist {
             true => SortBy::Count,
             false => SortBy::Total,
         };
-        Ok(match sort.unwrap_or(default) {
+        match sort.unwrap_or(default) {
             SortBy::Total => groups.sorted(|group| group.durations.sum_ns()),
             SortBy::Mean => groups.sorted(|group| group.durations.mean_ns()),
             SortBy::P50 => groups.sorted(|group| group.durations.percentile_ns(50)),
@@ -114,11 +114,8 @@ impl ByOptions {
             SortBy::Max => groups.sorted(|group| group.durations.max_ns()),
             SortBy::Count => groups.sorted(|group| group.rows),
             SortBy::Name => groups.sorted(|_| 0),
-            SortBy::Own => {
-                let text = "--sort: groups of --by have total, mean, p50, p99, max, count and name";
-                return Err(Failure::usage(text));
-            }
-        })
+            SortBy::Own => groups.sorted(|group| group.own_ns),
+        }
     }
 }
 
@@ -129,7 +126,7 @@ fn table(groups: &Sorted<'_>, header: &[u8]) -> Table {
         .map(|name| name.to_uppercase())
         .collect();
     let figures = [
-        ">ROWS", ">COUNT", ">TOTAL", ">MEAN", ">MIN", ">P50", ">P90", ">P99", ">MAX",
+        ">ROWS", ">COUNT", ">TOTAL", ">SELF", ">MEAN", ">MIN", ">P50", ">P90", ">P99", ">MAX",
     ];
     headings.extend(figures.map(str::to_owned));
     let mut table = Table::of(headings);
@@ -154,6 +151,11 @@ fn table(groups: &Sorted<'_>, header: &[u8]) -> Table {
             0 => "-".to_owned(),
             _ => duration(ns),
         }));
+        let own = match group.owned {
+            0 => "-".to_owned(),
+            _ => duration(group.own_ns),
+        };
+        row.insert(row.len() + 1 - times.len(), own);
         table.row(row);
     }
     table

@@ -197,8 +197,8 @@ fn sessions(pid: u32) -> Result<Finding, Finding> {
 }
 
 /// What can be done where a program has no functions that can be traced.
-const WITHOUT_SITES: &str = "build it again as the guide says about functions; a program that you cannot build is \
-                             for tools that need no sites: 'perf record -g -p PID', 'gdb -p PID', or bpftrace as root";
+const WITHOUT_SITES: &str = "'ringmark profile -p PID' shows where its time goes; for its calls build it again, as the \
+                             guide says about functions";
 
 /// Its functions: `Err` where the function tracer cannot be loaded.
 fn attach(pid: u32) -> Result<Finding, Finding> {

@@ -127,22 +127,35 @@ fn cost(
         let (traced, _) = unit.middle(&rounds, way);
         let time = duration(traced as u64);
         let ratio = |r: &[Report; 3]| unit.one(&r[way]) / unit.one(&r[0]).max(1.0);
-        let more = added(traced / plain.max(1.0), rounds.iter().map(ratio).collect());
+        let ratios: Vec<_> = rounds.iter().map(ratio).collect();
+        let more = added(traced / plain.max(1.0), &ratios, spread);
         let unit = unit.name();
         writeln!(out, "  traced {name:<13} {time:>8} a {unit}   {more}")?;
     }
     one_event(out, jobs)
 }
 
-/// What tracing adds, by the two times that are shown: a figure only if three of four rounds agree that
-/// there is something to see.
-fn added(shown: f64, mut ratios: Vec<f64>) -> String {
-    ratios.sort_by(f64::total_cmp);
-    let low = ratios.get(ratios.len() / 4).copied().unwrap_or(shown);
-    if low <= 1.0 || shown <= 1.0 {
+/// What tracing adds, by the two times that are shown: a figure only if it is more than the rounds differ by,
+/// in per cent, and so many rounds agree that chance would have it so once in twenty times at most.
+fn added(shown: f64, ratios: &[f64], spread: f64) -> String {
+    let more = (shown - 1.0) * 100.0;
+    let slower = ratios.iter().filter(|ratio| **ratio > 1.0).count();
+    if more <= spread || chance(ratios.len(), slower) > 0.05 {
         return "below noise".to_owned();
     }
-    format!("{:+.1} %", (shown - 1.0) * 100.0)
+    format!("{more:+.1} %")
+}
+
+/// How likely it is that so many or more of so many coins show one side.
+fn chance(coins: usize, least: usize) -> f64 {
+    // Number of ways to have k of them, from the one before.
+    let mut ways = vec![1.0_f64];
+    for k in 0..coins {
+        let next = ways[k] * (coins - k) as f64 / (k + 1) as f64;
+        ways.push(next);
+    }
+    let enough: f64 = ways[least.min(coins)..].iter().sum();
+    enough / ways.iter().sum::<f64>()
 }
 
 /// One round: the job not traced, traced, traced and recorded. Rounds begin with each in turn.
@@ -348,9 +361,21 @@ mod tests {
     use super::added;
 
     #[test]
-    fn a_cost_is_a_figure_only_where_rounds_agree_on_it() {
-        assert_eq!(added(1.01, vec![0.97, 0.99, 1.02, 1.05]), "below noise");
-        assert_eq!(added(0.99, vec![1.01, 1.02, 1.03, 1.04]), "below noise");
-        assert_eq!(added(1.03, vec![1.05, 1.01, 1.02, 1.04, 1.05]), "+3.0 %");
+    fn a_figure_is_more_than_noise() {
+        let all = [1.1, 1.2, 1.15, 1.1, 1.3];
+        assert_eq!(added(1.15, &all, 5.0), "+15.0 %");
+        assert_eq!(
+            added(1.15, &all, 21.0),
+            "below noise",
+            "less than the spread"
+        );
+        let most = [1.1, 1.2, 1.15, 1.1, 0.9];
+        assert_eq!(
+            added(1.1, &most, 5.0),
+            "below noise",
+            "chance has it in 6 of 32"
+        );
+        assert_eq!(added(0.9, &all, 5.0), "below noise");
+        assert_eq!(added(1.1, &[], 0.0), "below noise");
     }
 }
