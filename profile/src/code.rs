@@ -87,6 +87,16 @@ impl Code {
         code
     }
 
+    /// Forgets what was mapped, and reads it anew: the process has executed another program.
+    pub(crate) fn begin_again(&mut self, target: &Target) {
+        self.unwinder = UnwinderX86_64::new();
+        self.cache = CacheX86_64::new();
+        self.modules.clear();
+        self.known.clear();
+        self.places.clear();
+        self.learn(target);
+    }
+
     /// The functions that stacks have so far.
     pub(crate) fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0 as usize]

@@ -21,6 +21,11 @@ use crate::wait::Wait;
 const STACK_BYTES: usize = 16 << 10;
 /// Waits that are read in one look: what is read costs about 30 us.
 const READS: usize = 48;
+/// Looks at which a thread had not run, after which it is looked at more seldom: only every `SELDOM`th time.
+const IDLE: u32 = 20;
+const SELDOM: u32 = 4;
+/// Looks after which threads are listed, though there are as many as before.
+const LIST_EVERY: u32 = 20;
 
 /// Where threads waited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -62,6 +67,8 @@ struct Watched {
     current: Option<Current>,
     /// Waiting time that is in no wait yet, in ns.
     pending_ns: u64,
+    /// Looks since it was seen to run.
+    idle: u32,
 }
 
 /// A wait that a thread is in.
@@ -81,11 +88,15 @@ pub(crate) struct Looker {
     peers: Peers,
     /// Waiting time whose wait could not be read, in ns.
     pub(crate) unread_ns: u64,
+    /// A stack could not be read, though the memory of the process can: it has executed another program.
+    pub(crate) has_new_program: bool,
     /// The system calls of threads may not be read.
     pub(crate) is_refused: bool,
     stack: Vec<u8>,
     /// The thread at which reading begins, so that each has its turn.
     first: u32,
+    /// Looks so far.
+    looks: u32,
 }
 
 impl Looker {
@@ -97,23 +108,21 @@ impl Looker {
             by_place: HashMap::new(),
             peers: Peers::default(),
             unread_ns: 0,
+            has_new_program: false,
             is_refused: false,
             stack: vec![0; STACK_BYTES],
             first: 0,
+            looks: 0,
         }
     }
 
     /// Looks at all threads once; returns whether there are any.
     pub(crate) fn look(&mut self, target: &Target, code: &mut Code) -> bool {
-        let Ok(tids) = target.threads() else {
+        if self.find_threads(target).is_err() {
             self.end_all();
             return false;
-        };
-        for tid in tids {
-            if !self.threads.contains_key(&tid) {
-                self.begin(target, tid);
-            }
         }
+        self.looks = self.looks.wrapping_add(1);
         let mut left = READS;
         let (later, earlier): (Vec<u32>, Vec<u32>) =
             self.threads.keys().partition(|tid| **tid >= self.first);
@@ -124,6 +133,24 @@ impl Looker {
             self.look_at(tid, target, code, &mut left);
         }
         !self.threads.is_empty()
+    }
+
+    /// Begins with threads that are new. Listing all is dear: it is done where there are more or fewer than before, and
+    /// now and then, since one may have ended while another one began.
+    ///
+    /// # Errors
+    /// The process has ended.
+    fn find_threads(&mut self, target: &Target) -> std::io::Result<()> {
+        let is_due = self.looks.is_multiple_of(LIST_EVERY);
+        if !is_due && target.count_threads()? == self.threads.len() as u64 {
+            return Ok(());
+        }
+        for tid in target.threads()? {
+            if !self.threads.contains_key(&tid) {
+                self.begin(target, tid);
+            }
+        }
+        Ok(())
     }
 
     /// Begins with a thread.
@@ -141,15 +168,20 @@ impl Looker {
             times: ThreadTimes::default(),
             current: None,
             pending_ns: 0,
+            idle: 0,
         };
         self.threads.insert(tid, watched);
     }
 
     /// Looks at one thread. `left`: waits that may still be read in this look.
     fn look_at(&mut self, tid: u32, target: &Target, code: &mut Code, left: &mut usize) {
+        let looks = self.looks;
         let Some(watched) = self.threads.get_mut(&tid) else {
             return;
         };
+        if watched.idle >= IDLE && !looks.wrapping_add(tid).is_multiple_of(SELDOM) {
+            return;
+        }
         let Ok(schedule) = Schedule::read(&watched.schedstat) else {
             self.end(tid);
             return;
@@ -164,6 +196,7 @@ impl Looker {
         watched.times.ready_ns += got.ready_ns;
         watched.times.waiting_ns += waited_ns;
         let has_run = got != Schedule::default();
+        watched.idle = if has_run { 0 } else { watched.idle + 1 };
         if has_run {
             watched.current = None;
         }
@@ -198,6 +231,10 @@ impl Looker {
             return;
         };
         let came = target.read_memory(call.stack_pointer, &mut self.stack);
+        if came == 0 && target.can_read_memory() {
+            self.has_new_program = true;
+            return;
+        }
         let wait = Wait::of(&call, target, &mut self.peers);
         let Some(watched) = self.threads.get_mut(&tid) else {
             return;
@@ -244,6 +281,14 @@ impl Looker {
         for tid in self.threads.keys().copied().collect::<Vec<_>>() {
             self.end(tid);
         }
+    }
+
+    /// Looks at all threads, also at those that are looked at more seldom.
+    pub(crate) fn look_at_all(&mut self, target: &Target, code: &mut Code) {
+        self.threads
+            .values_mut()
+            .for_each(|watched| watched.idle = 0);
+        self.look(target, code);
     }
 
     /// All threads, living ones first: number, name and times.

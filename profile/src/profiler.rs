@@ -50,7 +50,7 @@ impl Profiler {
         Ok(profiler)
     }
 
-    /// The name of the process.
+    /// The name of the process, by the program that it runs now.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -59,6 +59,11 @@ impl Profiler {
     /// Looks at all threads once; returns whether the process lives.
     pub fn look(&mut self) -> bool {
         let lives = self.looker.look(&self.target, &mut self.code);
+        if std::mem::take(&mut self.looker.has_new_program) {
+            self.target.open_memory();
+            self.code.begin_again(&self.target);
+            self.name = self.target.name_of(None).unwrap_or_default();
+        }
         self.take_samples();
         lives
     }
@@ -80,6 +85,7 @@ impl Profiler {
 
     /// What was seen so far.
     pub fn profile(&mut self) -> Profile {
+        self.looker.look_at_all(&self.target, &mut self.code);
         self.take_samples();
         let threads = self.looker.threads();
         let missing = self.missing();

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, readlinkat, statat};
 
 use crate::error::ProfileError;
 
@@ -38,8 +38,13 @@ impl Target {
             directory,
             memory: None,
         };
-        target.memory = target.file("mem").ok();
+        target.open_memory();
         Ok(target)
+    }
+
+    /// Opens its memory again: a process that has executed another program has another one.
+    pub(crate) fn open_memory(&mut self) {
+        self.memory = self.file("mem").ok();
     }
 
     pub(crate) const fn pid(&self) -> u32 {
@@ -83,6 +88,16 @@ impl Target {
         self.file(&path).ok()?.read_to_end(&mut bytes).ok()?;
         let name = String::from_utf8_lossy(&bytes);
         Some(name.trim_end_matches('\n').to_owned())
+    }
+
+    /// How many threads it has.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn count_threads(&self) -> io::Result<u64> {
+        // A directory has a link from itself, one from above, and one from each directory in it.
+        let links = statat(&self.directory, "task", AtFlags::empty())?.st_nlink;
+        Ok(links.saturating_sub(2))
     }
 
     /// Numbers of its threads.

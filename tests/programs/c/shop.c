@@ -1,5 +1,5 @@
 /* A shop that is slow for two reasons: a clerk who keeps the lock of the till while it waits for a reply, and a baker who
-   works all the time. */
+   works all the time. It closes after some seconds. */
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -75,9 +75,10 @@ int main(void) {
     pthread_create(&thread, NULL, clerk, NULL);
     pthread_create(&thread, NULL, seller, NULL);
     pthread_create(&thread, NULL, baker, NULL);
-    for (;;) {
+    for (int reply = 0; reply < 20; reply++) {
         rest(300);
         if (write(bank[1], "", 1) != 1)
             return 1;
     }
+    return 0;
 }

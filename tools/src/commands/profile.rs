@@ -10,7 +10,7 @@ use ringmark_console::signals::Signals;
 use ringmark_console::units::parse_duration;
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
-use ringmark_profile::{LOOK_EVERY, Profile, Profiler};
+use ringmark_profile::{LOOK_EVERY, Profiler};
 
 use crate::options::rows::LinesOption;
 use crate::recording::profiled_program::ProfiledProgram;
@@ -84,7 +84,7 @@ impl Args {
         if !lives {
             note(&format!("{title} has ended"));
         }
-        self.print(&profiler.profile(), &title, pid)?;
+        self.print(&mut profiler, pid)?;
         Ok(Exit::FINE)
     }
 
@@ -93,14 +93,13 @@ impl Args {
         let mut program = ProfiledProgram::start(&self.command)?;
         let pid = program.pid();
         let mut profiler = self.attach(pid)?;
-        let title = title(&profiler, pid);
         let begun = Instant::now();
         let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
         while program.ended()?.is_none() && !is_over() {
             thread::sleep(LOOK_EVERY);
             profiler.look();
         }
-        self.print(&profiler.profile(), &title, pid)?;
+        self.print(&mut profiler, pid)?;
         Ok(exit_code(program.wait()?))
     }
 
@@ -108,10 +107,16 @@ impl Args {
         Profiler::attach(pid, self.sample).map_err(|error| Failure::no_target(error.to_string()))
     }
 
-    fn print(&self, profile: &Profile, title: &str, pid: u32) -> anyhow::Result<()> {
+    fn print(&self, profiler: &mut Profiler, pid: u32) -> anyhow::Result<()> {
+        let profile = &profiler.profile();
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
-        writeln!(out, "{title}: {}", time_table::whole(profile))?;
+        writeln!(
+            out,
+            "{}: {}",
+            title(profiler, pid),
+            time_table::whole(profile)
+        )?;
         for mut table in [
             time_table::functions(profile),
             time_table::waits(profile),
