@@ -105,6 +105,9 @@ fn around_and_last_are_parts_of_the_trace() {
     ] {
         let _ = stage.run(&words).expect_code(0);
     }
+    let local = "2026-01-31T12:00:00";
+    let words = ["export", "a.rmk", "--format", "parquet", "--from", local];
+    let _ = common::expect(stage.run(&words), 2, "expected times with an offset");
     let wrong = stage.run(&["cat", "a.rmk", "--around", "1ms±x"]);
     let _ = common::expect(wrong, 2, "--around: found \"x\", expected a duration");
 }

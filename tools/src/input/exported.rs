@@ -47,6 +47,7 @@ impl ChosenOptions {
     /// They choose a process that runs, or one cannot be understood.
     pub(crate) fn check_rows(&self, input: &Input, by: &str) -> anyhow::Result<()> {
         let _ = self.filter.to_read()?;
+        self.filter.require_plain(by)?;
         if let Some(pid) = input.process()? {
             let text = format!("{by} reads files: write one with 'ringmark snapshot -p {pid}'");
             return Err(Failure::usage(text).into());

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use ringmark_console::units::{counted, duration, parse_duration, whole_ns};
 use ringmark_console::{Failure, now_ns, printable};
-use ringmark_decoder::{Dump, Event, Filter, Output, Paired, SpanPairs, Stamper};
+use ringmark_decoder::{
+    Dump, Event, Filter, Output, Paired, SpanPairs, Stamper, duration_ns, parse_anywhere,
+};
 
 use super::moment::{self, Moment};
 
@@ -41,6 +43,26 @@ impl TimeOptions {
     pub(crate) fn is_given(&self) -> bool {
         let texts = [&self.from, &self.to, &self.around];
         self.last.is_some() || texts.iter().any(|text| text.is_some())
+    }
+
+    /// Checks that the times mean the same to a command that knows times with an offset, and since the start,
+    /// alone.
+    ///
+    /// # Errors
+    /// One does not.
+    pub(crate) fn require_plain(&self, by: &str) -> Result<(), Failure> {
+        let is_plain = |text: &String| {
+            let has_offset = parse_anywhere(text).is_some_and(|(_, offset)| offset.is_some());
+            has_offset || duration_ns(text).is_some()
+        };
+        let mut texts = [&self.from, &self.to].into_iter().flatten();
+        if self.around.is_none() && !self.utc && texts.all(is_plain) {
+            return Ok(());
+        }
+        let text = format!(
+            "{by}: expected times with an offset, such as 2026-01-31T12:00:00Z, or since the start, as in --from 1.5s"
+        );
+        Err(Failure::usage(text))
     }
 
     /// The options as they were given, for a person; `None`: there are none.
@@ -313,6 +335,14 @@ impl FilterOptions {
     /// Whether more is asked for than times and threads.
     pub(crate) fn has_conditions(&self) -> bool {
         !self.conditions.is_empty()
+    }
+
+    /// Checks the times for another command.
+    ///
+    /// # Errors
+    /// As [`TimeOptions::require_plain`].
+    pub(crate) fn require_plain(&self, by: &str) -> Result<(), Failure> {
+        self.times.require_plain(by)
     }
 
     /// Whether times are UTC.
