@@ -52,8 +52,10 @@ pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
 #[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
 unsafe fn by_c_library(number: i64, arguments: [u64; 4]) -> i64 {
     let [first, second, third, fourth] = arguments;
+    // SAFETY: no argument.
+    let errno = unsafe { libc::__errno_location() };
     // SAFETY: the place of this thread's `errno`, which is there as long as the thread.
-    let errno = unsafe { &mut *libc::__errno_location() };
+    let errno = unsafe { &mut *errno };
     let before = *errno;
     // SAFETY: the caller keeps to the rules of the call.
     let result = unsafe { libc::syscall(number, first, second, third, fourth) };
