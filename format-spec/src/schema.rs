@@ -112,6 +112,14 @@ numbered! {
 }
 
 impl Shape {
+    /// Whether records of this shape come only for spans that were on when they were made. No pattern, filter
+    /// or policy speaks of them: they go on until the span ends. Else a reader would find a thread in a span that
+    /// ended long ago.
+    #[must_use]
+    pub const fn has_no_switch(self) -> bool {
+        self.is_part_of_span() && !matches!(self, Self::SpanNew)
+    }
+
     /// Whether an event of this shape is a part of a span's life, and no event of its own.
     #[must_use]
     pub const fn is_part_of_span(self) -> bool {

@@ -17,7 +17,7 @@ use super::process::ForkLock;
 use super::schema::{publish, push_entry};
 #[cfg(feature = "tracing")]
 use crate::description::Level;
-use crate::description::{Description, EventType, Field, Shape};
+use crate::description::{Description, EventType, Field};
 use crate::setup::filter::{Directives, Pattern};
 
 /// Answers requests: gets the whole text, returns the answer for the peer, or what was wrong. Runs
@@ -186,7 +186,7 @@ pub(super) fn apply_pattern(core: &Core, pattern: Pattern) -> usize {
     let mut registry = REGISTRY.lock();
     let switched = registry.events.iter();
     let matched = switched
-        .filter(|event| !is_part_of_a_span(event.shape) && pattern.matches(event))
+        .filter(|event| !event.shape.has_no_switch() && pattern.matches(event))
         .count();
     // What a later pattern says of the same types is all that counts.
     registry
@@ -234,7 +234,7 @@ pub(super) fn names() -> Vec<&'static str> {
     let registry = REGISTRY.lock();
     let switched = registry.events.iter();
     switched
-        .filter(|event| !is_part_of_a_span(event.shape))
+        .filter(|event| !event.shape.has_no_switch())
         .map(|event| event.name)
         .collect()
 }
@@ -292,7 +292,7 @@ impl Registry {
     }
 
     fn enables(&self, event: &EventType) -> bool {
-        if is_part_of_a_span(event.shape) {
+        if event.shape.has_no_switch() {
             return true;
         }
         let policy = self.policy.iter().flat_map(|policy| &policy.rules);
@@ -313,19 +313,6 @@ impl Registry {
             (None, None) => true,
         }
     }
-}
-
-/// Whether records of this shape come only for spans that were on when they were made: these go on until they
-/// end, whatever is switched meanwhile. Else a reader would find a thread in a span that ended long ago.
-fn is_part_of_a_span(shape: Shape) -> bool {
-    matches!(
-        shape,
-        Shape::SpanEnter
-            | Shape::SpanExit
-            | Shape::SpanClose
-            | Shape::SpanRecord
-            | Shape::SpanFollows
-    )
 }
 
 fn show(core: &Core, id: u32, enabled: bool) {

@@ -3,6 +3,7 @@
 //! A registry numbers its spans as each other one does. So a recorded span has an id of ours as well, which
 //! the registry keeps for it; one that was off when it was made has none.
 
+use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -91,16 +92,37 @@ struct Recorded {
     id: u64,
 }
 
+thread_local! {
+    /// The last recorded span of this thread, by its id in its registry, which no later span has: most of what
+    /// happens to a span happens to it, and the registry need not be asked.
+    static LAST: Cell<(u64, Recorded)> = const {
+        Cell::new((0, Recorded { source: Source::SUBSCRIBER, id: 0 }))
+    };
+}
+
 impl<S> RecorderLayer<S>
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     /// The id and site of a span, if it is recorded.
     fn recorded(&self, id: &Id, context: &Context<'_, S>) -> Option<(u64, &'static Site)> {
+        let (of, last) = LAST.get();
+        let own = match of == id.into_u64() && last.source == self.source {
+            true => last.id,
+            false => self.look_up(id, context)?,
+        };
+        Some((own, ids::cell(own)?.site()?))
+    }
+
+    #[inline(never)]
+    fn look_up(&self, id: &Id, context: &Context<'_, S>) -> Option<u64> {
         let span = context.span(id)?;
         let recorded = *span.extensions().get::<Recorded>()?;
-        let site = ids::cell(recorded.id)?.site()?;
-        (recorded.source == self.source).then_some((recorded.id, site))
+        if recorded.source != self.source {
+            return None;
+        }
+        LAST.set((id.into_u64(), recorded));
+        Some(recorded.id)
     }
 
     /// The id of the span, or of the innermost one around it that is recorded.
@@ -141,10 +163,12 @@ where
             self.recorded_around(id, &context)
         });
         spans::new(self.source, site, own, parent, attributes);
-        span.extensions_mut().replace(Recorded {
+        let recorded = Recorded {
             source: self.source,
             id: own,
-        });
+        };
+        span.extensions_mut().replace(recorded);
+        LAST.set((id.into_u64(), recorded));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {

@@ -16,7 +16,7 @@ use tracing_core::field::Visit;
 use super::direct::Direct;
 use super::kinds::{ABSENT, FIELDS_MAX, Kinds, Numbers, kind_of};
 use super::texts::{InRecord, Rooms, Stack};
-use super::values::{Gathered, Pass, Values};
+use super::values::{Gathered, NO_WORDS, Pass, Values};
 use crate::description::Now;
 use crate::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
@@ -131,7 +131,7 @@ impl Variant {
     }
 
     /// Words of all fields of a record.
-    fn words(&self, values: &Gathered) -> usize {
+    fn words(&self, values: &Gathered<'_>) -> usize {
         match self.is_optional {
             true => self.kinds.iter().map(|(_, kind)| 2 * words_of(kind)).sum(),
             false => values.words().len(),
@@ -140,7 +140,7 @@ impl Variant {
 
     /// Writes the fields from payload word `at` on; places of texts count from byte `texts`.
     #[inline(always)]
-    fn write(&self, to: &mut Reservation<'_>, at: usize, values: &Gathered, texts: usize) {
+    fn write(&self, to: &mut Reservation<'_>, at: usize, values: &Gathered<'_>, texts: usize) {
         if self.is_optional {
             return self.write_optional(to, at, values, texts);
         }
@@ -160,7 +160,7 @@ impl Variant {
         &self,
         to: &mut Reservation<'_>,
         mut at: usize,
-        values: &Gathered,
+        values: &Gathered<'_>,
         texts: usize,
     ) {
         let mut there = values.kinds.codes();
@@ -294,7 +294,13 @@ impl Site {
         head: [u64; N],
         visit: &dyn Fn(&mut dyn Visit),
     ) {
-        let mut values = Values::gather(Stack::new(), Pass::FIRST, visit);
+        let (mut words, mut texts) = (NO_WORDS, Stack::new());
+        let mut of = Gathered::new(&mut words, Pass::FIRST);
+        let mut values = Values {
+            of: &mut of,
+            texts: &mut texts,
+        };
+        values.gather(visit);
         self.record_values(what, now, head, &mut values, visit);
         if values.of.has_more() {
             self.record_runs(what, now, head, visit);
@@ -316,7 +322,13 @@ impl Site {
                 run,
                 as_text: false,
             };
-            let mut values = Values::gather(Stack::new(), pass, visit);
+            let (mut words, mut texts) = (NO_WORDS, Stack::new());
+            let mut of = Gathered::new(&mut words, pass);
+            let mut values = Values {
+                of: &mut of,
+                texts: &mut texts,
+            };
+            values.gather(visit);
             self.record_values(what, now, head, &mut values, visit);
             if !values.of.has_more() {
                 return;
@@ -330,7 +342,7 @@ impl Site {
         what: What,
         now: Now,
         head: [u64; N],
-        values: &mut Values,
+        values: &mut Values<'_, '_>,
         visit: &dyn Fn(&mut dyn Visit),
     ) {
         let Some(variant) = self.variant(what, values, visit) else {
@@ -341,7 +353,7 @@ impl Site {
             return;
         }
         if values.texts.is_short() {
-            write_long(variant, TypeId(id), now, head, &values.of, visit);
+            write_long(variant, TypeId(id), now, head, values.of, visit);
         } else {
             write(variant, TypeId(id), now, head, values);
         }
@@ -351,7 +363,7 @@ impl Site {
     fn variant(
         &'static self,
         what: What,
-        values: &mut Values,
+        values: &mut Values<'_, '_>,
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
         match self.variants[what.list()].all[0].current() {
@@ -367,7 +379,7 @@ impl Site {
     fn other_variant(
         &'static self,
         what: What,
-        values: &mut Values,
+        values: &mut Values<'_, '_>,
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
         let list = &self.variants[what.list()];
@@ -392,7 +404,7 @@ impl Site {
     fn optional_variant(
         &'static self,
         what: What,
-        values: &mut Values,
+        values: &mut Values<'_, '_>,
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
         let list = &self.variants[what.list()];
@@ -403,7 +415,8 @@ impl Site {
                     as_text: true,
                     ..values.of.pass
                 };
-                *values = Values::gather(Stack::new(), pass, visit);
+                values.restart(Stack::new(), pass);
+                values.gather(visit);
             }
             let found = self.get_or_register(place, || {
                 let kinds = match number + 1 == OPTIONAL {
@@ -579,13 +592,13 @@ fn set_head<const N: usize>(to: &mut Reservation<'_>, head: [u64; N]) {
 #[inline(always)]
 fn write<const N: usize>(variant: &Variant, id: TypeId, now: Now, head: [u64; N], values: &Values) {
     let texts = values.texts.bytes();
-    let fixed_words = N + variant.words(&values.of);
+    let fixed_words = N + variant.words(values.of);
     let all = (fixed_words + texts.len() / 8) as u64;
     let Some(mut to) = reserve_words(id, all, now) else {
         return;
     };
     set_head(&mut to, head);
-    variant.write(&mut to, N, &values.of, 8 * fixed_words);
+    variant.write(&mut to, N, values.of, 8 * fixed_words);
     if !texts.is_empty() {
         to.set_bytes(fixed_words, texts);
     }
@@ -601,7 +614,7 @@ fn write_long<const N: usize>(
     id: TypeId,
     now: Now,
     head: [u64; N],
-    values: &Gathered,
+    values: &Gathered<'_>,
     visit: &dyn Fn(&mut dyn Visit),
 ) {
     let fixed_words = N + variant.words(values);
@@ -614,9 +627,14 @@ fn write_long<const N: usize>(
         return;
     };
     set_head(&mut to, head);
-    let Values { of: again, texts } =
-        Values::gather(InRecord::new(to, fixed_words, rooms), values.pass, visit);
-    let mut to = texts.to;
-    variant.write(&mut to, N, &again, 0);
-    to.commit();
+    let mut texts = InRecord::new(to, fixed_words, rooms);
+    let mut room = NO_WORDS;
+    let mut again = Gathered::new(&mut room, values.pass);
+    let mut of = Values {
+        of: &mut again,
+        texts: &mut texts,
+    };
+    of.gather(visit);
+    variant.write(&mut texts.to, N, &again, 0);
+    texts.to.commit();
 }

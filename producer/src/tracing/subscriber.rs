@@ -59,6 +59,8 @@ impl Subscriber for Recorder {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
+        // Asked of each subscriber before anything comes to it.
+        Source::note_subscriber();
         Some(level_filter(session::level_max()))
     }
 

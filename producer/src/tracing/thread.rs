@@ -2,7 +2,7 @@
 
 use core::cell::{Cell, RefCell};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use ringmark_format::schema::NO_SPAN;
 use ringmark_ring::Writer;
@@ -20,16 +20,25 @@ const DEPTH: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Source(u32);
 
-/// Layers that were made.
-static LAYERS: AtomicU32 = AtomicU32::new(0);
+/// Sources that were made.
+static SOURCES: AtomicU32 = AtomicU32::new(0);
+/// Whether one of them is the subscriber.
+static HAS_SUBSCRIBER: AtomicBool = AtomicBool::new(false);
 
 impl Source {
     /// The subscriber's: all of ours are one.
     pub(super) const SUBSCRIBER: Self = Self(0);
 
+    /// Notes that there is a subscriber of ours.
+    pub(super) fn note_subscriber() {
+        if !HAS_SUBSCRIBER.swap(true, Relaxed) {
+            SOURCES.fetch_add(1, Relaxed);
+        }
+    }
+
     /// That of a new layer.
     pub(super) fn of_layer() -> Self {
-        Self(LAYERS.fetch_add(1, Relaxed) + 1)
+        Self(SOURCES.fetch_add(1, Relaxed) + 1)
     }
 }
 
@@ -107,8 +116,8 @@ pub(super) fn push(source: Source, id: u64, place: SpanPlace) {
 /// In which span this thread is, for something that comes from `source`.
 #[inline(always)]
 pub(super) fn inside(source: Source) -> Inside {
-    match LAYERS.load(Relaxed) {
-        0 => Inside::Last,
+    match SOURCES.load(Relaxed) {
+        0 | 1 => Inside::Last,
         _ => inside_of(source),
     }
 }
@@ -219,18 +228,25 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
 
 /// What `is_it` finds first among the entered spans, from the innermost on.
 fn find_entry<T>(mut is_it: impl FnMut(Entry) -> Option<T>) -> Option<T> {
-    let deeper = DEEPER.try_with(|deeper| {
-        let deeper = deeper.try_borrow().ok()?;
-        deeper.iter().rev().copied().find_map(&mut is_it)
-    });
-    if let Ok(Some(found)) = deeper {
-        return Some(found);
-    }
     THREAD.with(|thread| {
-        let depth = thread.depth.get().min(DEPTH);
-        let mut entered = thread.entered[..depth].iter().rev();
+        let depth = thread.depth.get();
+        if depth > DEPTH
+            && let Some(found) = find_deeper(&mut is_it)
+        {
+            return Some(found);
+        }
+        let mut entered = thread.entered[..depth.min(DEPTH)].iter().rev();
         entered.find_map(|cell| is_it(cell.get()))
     })
+}
+
+#[cold]
+fn find_deeper<T>(is_it: impl FnMut(Entry) -> Option<T>) -> Option<T> {
+    let found = DEEPER.try_with(|deeper| {
+        let deeper = deeper.try_borrow().ok()?;
+        deeper.iter().rev().copied().find_map(is_it)
+    });
+    found.ok().flatten()
 }
 
 /// The tick of the last record, if it was this step of `id` and nothing was recorded since on this

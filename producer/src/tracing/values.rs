@@ -17,10 +17,11 @@ use super::texts::{Sink, Stack};
 /// A wide number has two words; the text of all further fields is the last.
 const WORDS_MAX: usize = 2 * (FIELDS_MAX + 1);
 
-/// The values, in the order of their fields, and where their texts are.
-pub(super) struct Values<S = Stack> {
-    pub(super) of: Gathered,
-    pub(super) texts: S,
+/// The values, in the order of their fields, and where their texts go. Neither is in here: to move them costs
+/// more than to fill them.
+pub(super) struct Values<'v, 'w, S = Stack> {
+    pub(super) of: &'v mut Gathered<'w>,
+    pub(super) texts: &'v mut S,
 }
 
 /// Which of an event's values are gathered, and how.
@@ -41,20 +42,30 @@ impl Pass {
 }
 
 /// All of them but their texts. `words` up to `count` are there.
-pub(super) struct Gathered {
+pub(super) struct Gathered<'w> {
     pub(super) kinds: Kinds,
     pub(super) pass: Pass,
     /// The run that the visitor is in.
     run: usize,
-    /// Index of the field after the last one that came.
+    /// Index of the field after the last one that came in another run.
     after: usize,
-    /// Index of the next field.
+    /// Index of the next field; [`NEVER`] in another run.
     next: usize,
+    /// The fields after those that have a place of their own are begun.
+    has_further: bool,
     count: usize,
     /// Words that are places of texts.
     places: u128,
-    words: [MaybeUninit<u64>; WORDS_MAX],
+    words: &'w mut Words,
 }
+
+/// Room for the words of all values.
+pub(super) type Words = [MaybeUninit<u64>; WORDS_MAX];
+/// As it is at first.
+pub(super) const NO_WORDS: Words = [const { MaybeUninit::uninit() }; WORDS_MAX];
+
+/// No field has this index.
+const NEVER: usize = usize::MAX;
 
 /// What is done with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +78,23 @@ enum Done {
     Other,
 }
 
-impl Gathered {
+impl<'w> Gathered<'w> {
+    /// No values yet, for those of this pass, with their words there.
+    #[inline(always)]
+    pub(super) fn new(words: &'w mut Words, pass: Pass) -> Self {
+        Self {
+            kinds: Kinds::NONE,
+            pass,
+            run: 0,
+            after: 0,
+            next: if pass.run == 0 { 0 } else { NEVER },
+            has_further: false,
+            count: 0,
+            places: 0,
+            words,
+        }
+    }
+
     /// Whether there is a run after this one.
     pub(super) fn has_more(&self) -> bool {
         self.run > self.pass.run
@@ -101,21 +128,27 @@ impl Gathered {
     #[inline(always)]
     fn advance(&mut self, field: &Field, code: u8) -> Done {
         let index = field.index();
-        if index != self.next || self.run != self.pass.run || index >= FIELDS_MAX {
+        if index != self.next || index >= FIELDS_MAX {
             return self.advance_far(index, code);
         }
         self.kinds.add(index, code);
         self.next = index + 1;
-        self.after = index + 1;
         Done::Next
     }
 
     /// The same where the field is not the one after the last, or one of many.
     #[cold]
     fn advance_far(&mut self, index: usize, code: u8) -> Done {
-        self.run += usize::from(index < self.after);
-        self.after = index + 1;
+        let is_wanted = self.run == self.pass.run;
+        if index < if is_wanted { self.next } else { self.after } {
+            self.run += 1;
+            self.next = NEVER;
+            if self.run == self.pass.run {
+                self.next = 0;
+            }
+        }
         if self.run != self.pass.run {
+            self.after = index + 1;
             return Done::Other;
         }
         while self.next < index.min(FIELDS_MAX) {
@@ -123,6 +156,7 @@ impl Gathered {
             self.next += 1;
         }
         if index >= FIELDS_MAX {
+            self.next = index + 1;
             return Done::Further;
         }
         self.kinds.add(index, code);
@@ -139,32 +173,29 @@ impl Gathered {
     }
 }
 
-impl<S: Sink> Values<S> {
-    /// What `visit` gives in this pass, with texts that go there.
+impl<S: Sink> Values<'_, '_, S> {
+    /// No values and texts again, for another pass.
+    pub(super) fn restart(&mut self, texts: S, pass: Pass) {
+        self.of.kinds = Kinds::NONE;
+        self.of.pass = pass;
+        (self.of.run, self.of.after) = (0, 0);
+        self.of.next = if pass.run == 0 { 0 } else { NEVER };
+        self.of.has_further = false;
+        (self.of.count, self.of.places) = (0, 0);
+        *self.texts = texts;
+    }
+
+    /// Takes what `visit` gives. Called once for each pass.
     #[inline(always)]
-    pub(super) fn gather(texts: S, pass: Pass, visit: &dyn Fn(&mut dyn Visit)) -> Self {
-        let mut values = Self {
-            of: Gathered {
-                kinds: Kinds::NONE,
-                pass,
-                run: 0,
-                after: 0,
-                next: 0,
-                count: 0,
-                places: 0,
-                words: [const { MaybeUninit::uninit() }; WORDS_MAX],
-            },
-            texts,
-        };
-        if pass.as_text {
-            visit(&mut AsText(&mut values));
+    pub(super) fn gather(&mut self, visit: &dyn Fn(&mut dyn Visit)) {
+        if self.of.pass.as_text {
+            visit(&mut AsText(self));
         } else {
-            visit(&mut values);
+            visit(self);
         }
-        if values.of.next > FIELDS_MAX {
-            values.push_place();
+        if self.of.has_further {
+            self.push_place();
         }
-        values
     }
 
     #[inline(always)]
@@ -190,12 +221,12 @@ impl<S: Sink> Values<S> {
         match self.of.advance(field, code) {
             Done::Next => {
                 self.texts.begin();
-                write(&mut Text(&mut self.texts));
+                write(&mut Text(self.texts));
                 self.push_place();
             }
             Done::Further => {
                 self.begin_further(field);
-                write(&mut Text(&mut self.texts));
+                write(&mut Text(self.texts));
             }
             Done::Other => {}
         }
@@ -214,16 +245,16 @@ impl<S: Sink> Values<S> {
         if done == Done::Further {
             self.begin_further(field);
             // A formatter that fails leaves what it wrote so far.
-            let _ = write!(Text(&mut self.texts), "{value:?}");
+            let _ = write!(Text(self.texts), "{value:?}");
         }
     }
 
     /// Goes on with the text of the further fields: `name=value name=value`.
     #[cold]
     fn begin_further(&mut self, field: &Field) {
-        if self.of.next == FIELDS_MAX {
+        if !self.of.has_further {
+            self.of.has_further = true;
             self.of.kinds.add(FIELDS_MAX, STR);
-            self.of.next += 1;
             self.texts.begin();
         } else {
             self.texts.push(" ");
@@ -233,7 +264,7 @@ impl<S: Sink> Values<S> {
     }
 }
 
-impl<S: Sink> Visit for Values<S> {
+impl<S: Sink> Visit for Values<'_, '_, S> {
     #[inline]
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.put(field, U64, value, &value);
@@ -288,9 +319,9 @@ impl<S: Sink> Visit for Values<S> {
 }
 
 /// Turns every value into text: for the rare site whose fields change their types again and again.
-struct AsText<'v, S>(&'v mut Values<S>);
+struct AsText<'a, 'v, 'w, S>(&'a mut Values<'v, 'w, S>);
 
-impl<S: Sink> Visit for AsText<'_, S> {
+impl<S: Sink> Visit for AsText<'_, '_, '_, S> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.0.record_str(field, value);
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ringmark_decoder::{Dump, EventType};
 use ringmark_format::glob;
 use ringmark_format::policy::{Policy, ServicePolicy};
+use ringmark_format::schema::Shape;
 use ringmark_format::session_text::{SessionRequest, Switch, TypePattern};
 use ringmark_reader::Session;
 
@@ -19,7 +20,9 @@ pub(crate) fn is_on(session: &Session, ty: &EventType) -> bool {
 pub(crate) fn matches(pattern: &TypePattern<'_>, ty: &EventType) -> bool {
     let is_level = |most| ty.level.is_some_and(|level| level <= most);
     let is_category = |wanted: &str| ty.origin.category == wanted.as_bytes();
-    glob::matches(pattern.name.as_bytes(), &ty.name)
+    let has_switch = !ty.shape.is_some_and(Shape::has_no_switch);
+    has_switch
+        && glob::matches(pattern.name.as_bytes(), &ty.name)
         && pattern.level.is_none_or(is_level)
         && pattern.category.is_none_or(is_category)
 }
