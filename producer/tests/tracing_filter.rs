@@ -219,6 +219,37 @@ fn begun_child() {
 }
 
 #[test]
+fn rings_wait_for_threads_that_run() {
+    in_child("threads_child", &[]);
+}
+
+/// Before a tool's request is carried out: no thread waits for its ring then.
+#[test]
+#[ignore = "started by `rings_wait_for_threads_that_run`"]
+fn threads_child() {
+    use ringmark_format::slot::state;
+    let session = bridged().expect("a session");
+    let rings = |wanted: u64| {
+        let file = session.file().try_clone().unwrap();
+        let file = ringmark_ring::RingFile::observe(file, std::path::Path::new("memfd")).unwrap();
+        let slots = (0..file.slots_used()).filter_map(|index| file.slot(index));
+        slots.filter(|slot| slot.state() == wanted).count()
+    };
+    let ended = std::sync::Barrier::new(6);
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| ended.wait());
+        }
+        tracing::info!(target: "app", "this thread has a ring");
+        assert_eq!((rings(state::ACTIVE), rings(state::WARM)), (1, 0));
+        ask(&session, "library does something");
+        // Those five, and the two of the test harness, one of which has a ring.
+        assert!(rings(state::WARM) >= 5, "{}", rings(state::WARM));
+        ended.wait();
+    });
+}
+
+#[test]
 fn beside_another_subscriber() {
     in_child("beside_child", &[("RINGMARK_FILTER", "info")]);
 }

@@ -257,7 +257,10 @@ fn end_as(status: i32) {
 fn answer(core: &Core, request: &str) -> Answer {
     let result = match SessionRequest::parse(request) {
         Ok(Some(known)) => do_request(core, known).map(|answer| answer.to_string()),
-        Ok(None) => answer_of_library(request),
+        Ok(None) => {
+            warm::for_threads(core);
+            answer_of_library(request)
+        }
         Err(wrong) => Err(wrong.to_string()),
     };
     match result {

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use ringmark_format::counters::Cause;
 use ringmark_format::slot::state;
+use ringmark_ring::identity;
 use ringmark_ring::mailbox::Mailbox;
 use rustix::thread::futex;
 
@@ -56,6 +57,16 @@ fn add(core: &Core, rings: u32) {
 /// Makes as many rings as are missing in the pool, as far as there is room.
 pub(super) fn refill(core: &Core) {
     add(core, core.options.warm.saturating_sub(count_warm(core)));
+}
+
+/// Makes rings for the threads that have none, as far as there is room: a tool asks for something that may
+/// have them record at once, and the first call of each would take as long as its ring does.
+pub(super) fn for_threads(core: &Core) {
+    let slots = (0..core.file.slots_used()).filter_map(|index| core.file.slot(index));
+    let ready = slots.filter(|slot| matches!(slot.state(), state::ACTIVE | state::WARM));
+    // The helper thread itself needs none.
+    let threads = identity::threads().saturating_sub(1);
+    add(core, threads.saturating_sub(ready.count() as u32));
 }
 
 /// Sets up a slot that was never used: memory, geometry, stack of open spans. It is CLAIMING, the caller's.

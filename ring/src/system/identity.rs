@@ -75,6 +75,14 @@ pub fn start_time(who: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
+/// Threads of this process; 0 where `/proc` does not tell.
+#[must_use]
+pub fn threads() -> u32 {
+    let fields = stat_fields("self").unwrap_or_default();
+    let threads = fields.split_ascii_whitespace().nth(20 - 3);
+    threads.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 /// The fields of `/proc/WHO/stat` from the third on, the state.
 pub(crate) fn stat_fields(who: &str) -> Option<String> {
     let stat = small_file::read(&format!("/proc/{who}/stat")).ok()?;
