@@ -21,6 +21,7 @@
 #ifndef RINGMARK_H
 #define RINGMARK_H
 
+#include <features.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@
 
 #if !defined(__x86_64__) || !defined(__linux__) || !defined(__LP64__)
 #error "ringmark.h: Linux on x86-64 only"
+#endif
+#ifndef __GLIBC__
+#error "ringmark.h: with the GNU C library only, as libringmark"
 #endif
 
 #ifdef __cplusplus

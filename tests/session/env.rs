@@ -107,7 +107,7 @@ fn a_bad_value_means_off_and_says_why() {
         ("ring=0", "ring: found \"0\""),
         (
             "ring=8X",
-            "ring: found \"8X\", expected bytes, with K, M or G",
+            "ring: found \"8X\", expected bytes, with K, M, G or T",
         ),
         ("ring=99999999999999G", "ring: found"),
         (

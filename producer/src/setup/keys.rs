@@ -180,13 +180,14 @@ fn parse_wait(value: &str) -> Result<Duration, OptionError> {
     found.ok_or_else(|| wrong("wait", value, "off, or a time from 1ms to 10s"))
 }
 
-/// Bytes with an optional unit K, M or G (powers of 1024).
+/// Bytes with an optional unit K, M, G or T (powers of 1024).
 fn parse_bytes<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T, OptionError> {
-    let expected = "bytes, with K, M or G";
+    let expected = "bytes, with K, M, G or T";
     let shift = match value.chars().last() {
         Some('K' | 'k') => 10,
         Some('M' | 'm') => 20,
         Some('G' | 'g') => 30,
+        Some('T' | 't') => 40,
         _ => 0,
     };
     let digits = if shift == 0 {
