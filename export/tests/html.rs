@@ -182,3 +182,37 @@ fn spans_over_threads_say_what_is_around_them_and_when_threads_were_in_them() {
         ]
     );
 }
+
+/// Two spans that began and ended at the same times, each of which names the other as the one around it.
+#[test]
+fn spans_that_say_they_are_around_each_other_make_no_circle() {
+    let [id, parent] = [semantic::SPAN_ID, semantic::PARENT_ID].map(u32::to_le_bytes);
+    let [id, parent]: [[(u16, &[u8]); 1]; 2] = [[(tag::SEMANTIC, &id)], [(tag::SEMANTIC, &parent)]];
+    let of = |name, at, extra| FieldOf {
+        extra,
+        ..field(name, Kind::U64, at)
+    };
+    let new = [of("id", 0, &id), of("parent", 8, &parent)];
+    let more = [
+        event_entry(20, "new", Level::Info, Shape::SpanNew, &new),
+        event_entry(24, "close", Level::Info, Shape::SpanClose, &new[..1]),
+    ];
+    let mut out = start(Mode::Discard);
+    blocks::schema(&mut out, SESSION, schema().len() as u64, &more.concat()).unwrap();
+    let mut page = PageOf::new(0, 0);
+    page.event(10, 20, &[1, 2]);
+    page.event(10, 20, &[2, 1]);
+    page.event(50, 24, &[1]);
+    page.event(50, 24, &[2]);
+    page.close().write(true, &mut out);
+    end(4, &mut out);
+    let (page, _) = Page::read(&html(&read(&out).unwrap()));
+    let all: Vec<&Slice> = page.tracks.iter().flatten().flatten().collect();
+    assert_eq!(all.len(), 2);
+    let linked = all.iter().filter(|slice| slice.link.is_some());
+    assert_eq!(
+        linked.count(),
+        1,
+        "one of them is around the other: {all:?}"
+    );
+}

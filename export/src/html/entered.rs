@@ -3,6 +3,7 @@
 //! The records of a thread name spans by their ids, which are given again. So a record is of the span that
 //! had its id at that time, which is known when all spans are.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use ringmark_decoder::Event;
@@ -96,10 +97,16 @@ impl Entered {
         lasting.next()
     }
 
-    /// The span around one.
-    pub(super) fn around(&self, life: u32) -> Option<u32> {
-        let life = self.lives.get(life as usize)?;
-        self.find(life.process, life.around?, life.start)
+    /// The span around one. What a file says may go round in a circle: one that began later, or at the same
+    /// time and ended earlier, is around none.
+    pub(super) fn around(&self, number: u32) -> Option<u32> {
+        let life = self.lives.get(number as usize)?;
+        let around = self.find(life.process, life.around?, life.start)?;
+        let order = |number: u32| {
+            let life = &self.lives[number as usize];
+            (life.start, Reverse(life.end), Reverse(number))
+        };
+        (order(around) < order(number)).then_some(around)
     }
 
     /// The times in which threads were in spans that are shown: thread, depth and slice. Those that no thread

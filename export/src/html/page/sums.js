@@ -23,14 +23,13 @@ function makeTree(trace, from, to) {
   };
   // The node of a span over threads: below that of the span around it.
   const lifeOf = (slice) => {
-    let node = lives.get(slice);
-    if (node === undefined) {
-      lives.set(slice, 0);
-      const around = trace.link[slice];
-      node = nodeOf(around >= 0 ? lifeOf(around) : 0, trace.name[slice]);
-      lives.set(slice, node);
+    const unknown = [];
+    for (let at = slice; at >= 0 && !lives.has(at); at = trace.link[at]) unknown.push(at);
+    while (unknown.length > 0) {
+      const at = unknown.pop(), around = trace.link[at];
+      lives.set(at, nodeOf(around >= 0 ? lives.get(around) : 0, trace.name[at]));
     }
-    return node;
+    return lives.get(slice);
   };
   const threads = new Map();
   for (const track of trace.tracks) {
