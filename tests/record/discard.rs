@@ -9,11 +9,13 @@ use std::time::Duration;
 use ringmark_reader::{Access, Session, SessionInfo};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, SOON, stop_recorder};
+use ringmark_tests::functions::tool;
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::{Running, is_long, wait_until};
+use ringmark_tests::{Running, is_long, run, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = ringmark_tests::program!("emit");
+const ENDS: &str = ringmark_tests::program!("ends");
 const RECORDER: &str = ringmark_tests::program!("recorder");
 const THREADS: u64 = 8;
 const EVENTS: u64 = 500_000;
@@ -30,6 +32,21 @@ fn wait_for_room(session: &Session) {
         let has_room = rings.iter().all(|r| r.pages_filled * 2 <= r.pages);
         has_room.then_some(())
     });
+}
+
+/// Events of a thread that has given its ring back have no room in any ring.
+#[test]
+fn a_larger_ring_is_not_advised_where_it_does_not_help() {
+    let fixture = Fixture::new("advice");
+    let mut command = tool(&fixture);
+    command.args(["run", "-o"]).arg(fixture.path("advice.rmk"));
+    let done = run(command.args(["--", ENDS, "key"]), LONG).expect("ringmark");
+    let told = done.expect_code(1).stderr_text();
+    assert!(
+        told.contains("lost where a larger ring does not help"),
+        "{told}"
+    );
+    assert!(!told.contains("with a larger ring="), "{told}");
 }
 
 #[test]

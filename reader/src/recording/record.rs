@@ -96,6 +96,8 @@ pub struct Progress {
     pub sessions_refused: usize,
     /// Events that the programs lost since their sessions started, and those of `removals`.
     pub lost: u64,
+    /// Those that larger or more rings would have had room for.
+    pub lost_for_room: u64,
     /// Waits of the programs' threads for room in their rings, as far as their sessions have ended.
     pub waits: WaitCounts,
     /// Sessions that were removed before they could be read.
@@ -278,6 +280,7 @@ impl Recorder {
         // A session may state any number.
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let lost = sum(&mut drains().map(SessionDrain::lost));
+        let for_room = sum(&mut drains().map(SessionDrain::lost_for_room));
         let skipped = sum(&mut drains().map(SessionDrain::pages_skipped));
         let overwritten = sum(&mut drains().map(SessionDrain::overwritten));
         let removals = self.finder.removals();
@@ -288,6 +291,7 @@ impl Recorder {
             sessions_left_out: self.finder.left_out(),
             sessions_refused: self.finder.refused(),
             lost: (self.done.lost.saturating_add(lost)).saturating_add(removals.events),
+            lost_for_room: self.done.lost_for_room.saturating_add(for_room),
             removals,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             overwritten: self.done.overwritten.saturating_add(overwritten),

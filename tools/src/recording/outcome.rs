@@ -119,9 +119,18 @@ impl Outcome {
             note(&self.trouble.join("; "));
         }
         let progress = &self.progress;
-        if let Some(settings) = self.settings.as_ref().filter(|_| progress.lost > 0) {
+        let for_room = progress.lost_for_room;
+        if let Some(settings) = self.settings.as_ref().filter(|_| for_room > 0) {
             note(&format!(
                 "its rings were those of RINGMARK={settings}: with a larger ring= and session=, or with --wait 1s, less is lost"
+            ));
+        }
+        let known = for_room.saturating_add(progress.removals.events);
+        let others = progress.lost.saturating_sub(known);
+        if others > 0 {
+            note(&format!(
+                "{} lost where a larger ring does not help, as in a signal handler or a thread that ends: 'ringmark verify' has the causes",
+                counted(others, "event")
             ));
         }
         // A recording that failed says itself what it wrote.

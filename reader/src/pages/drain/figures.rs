@@ -1,5 +1,6 @@
 //! What of a session is lost, overwritten or waited for.
 
+use ringmark_format::counters::Cause;
 use ringmark_format::session::Mode;
 use ringmark_ring::slot::WaitCounts;
 
@@ -12,10 +13,22 @@ impl SessionDrain {
     /// Events that the program lost since the session started, all causes, all rings.
     #[must_use]
     pub fn lost(&self) -> u64 {
+        self.lost_by(|_| true)
+    }
+
+    /// Those of them that larger or more rings would have had room for.
+    #[must_use]
+    pub fn lost_for_room(&self) -> u64 {
+        self.lost_by(|cause| matches!(cause, Cause::RingFull | Cause::NoRing | Cause::NoMemory))
+    }
+
+    fn lost_by(&self, is_meant: fn(Cause) -> bool) -> u64 {
         let ring = self.session.ring();
         let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
-        let lost = slots.flat_map(|slot| slot.lost()).chain(ring.lost());
-        lost.fold(0, u64::saturating_add)
+        let lost = slots.map(|slot| slot.lost()).chain([ring.lost()]);
+        let meant = lost.flat_map(|counts| Cause::ALL.into_iter().zip(counts));
+        let meant = meant.filter(|(cause, _)| is_meant(*cause));
+        meant.fold(0, |sum, (_, events)| sum.saturating_add(events))
     }
 
     /// The waits of the program's threads for room since the session started.

@@ -128,6 +128,8 @@ impl Recorder {
         self.done.sessions_done += 1;
         let skipped = recorded.drain.pages_skipped();
         self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
+        let for_room = recorded.drain.lost_for_room();
+        self.done.lost_for_room = self.done.lost_for_room.saturating_add(for_room);
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
         let overwritten = recorded.drain.overwritten();
         self.done.overwritten = self.done.overwritten.saturating_add(overwritten);
