@@ -30,6 +30,7 @@ use crate::arch;
 use crate::engine::{Engine, with_engine};
 use crate::loader_watch::turns;
 use crate::patch::Threads;
+use crate::patch::code_objects::CodeObjects;
 use crate::record::callbacks::Callback;
 use crate::tracers::{Tracer, TracerError, TracerKind, TracerOptions, Tracers};
 pub use process_tracers::with_tracers;
@@ -45,6 +46,12 @@ pub fn install() {
 fn install_with(threads: Threads) {
     arch::prepare_decoder();
     fork_hooks::install(threads);
+    if process_tracers::lock().is_some() {
+        return;
+    }
+    // Without a lock held, because it waits for the loader's.
+    let objects = CodeObjects::load();
+    with_engine(threads, |engine| engine.make_code_in(objects));
     let mut guard = process_tracers::lock();
     if guard.is_some() {
         return;

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use crate::fork_locks::{self, Operated};
 use crate::loader_watch::{LoaderWatch, Unwatched};
 use crate::patch::batch::{self, BatchEnd, SITES_MAX};
+use crate::patch::code_objects::CodeObjects;
 use crate::patch::patched::PatchedModule;
 use crate::patch::prepare::{Goal, Prepared, is_alone, prepare};
 use crate::patch::{Refusal, RefusedSite, Target, Threads};
@@ -56,6 +57,7 @@ pub struct Engine {
     /// Modules in the loader's list whose files have no patch sites.
     without_sites: Vec<FileInMemory>,
     loader_watch: LoaderWatch,
+    code_objects: CodeObjects,
     counts: Option<Counts>,
     threads: Threads,
     next_module: u32,
@@ -112,6 +114,7 @@ impl Engine {
             modules: Vec::new(),
             without_sites: Vec::new(),
             loader_watch: LoaderWatch::default(),
+            code_objects: CodeObjects::default(),
             counts: None,
             threads,
             next_module: 0,
@@ -123,6 +126,11 @@ impl Engine {
     /// Ends [`Threads::NotYet`]. Must be called before the program's own code runs.
     pub fn threads_run(&mut self) {
         self.threads = Threads::Running;
+    }
+
+    /// Sets where code is made from now on, in place of memory that unwinders do not know.
+    pub(crate) fn make_code_in(&mut self, objects: CodeObjects) {
+        self.code_objects = objects;
     }
 
     /// Modules with patch sites or refused table entries, in the order in which they were found.
@@ -152,7 +160,8 @@ impl Engine {
     /// From now on the loader's threads wait for [`loader_watch::turns`](crate::loader_watch::turns)
     /// when they have mapped a module, or no longer. Called before a rescan that modules are to follow.
     pub(crate) fn watch_loader(&mut self, on: bool) {
-        self.loader_watch.switch(on, self.threads);
+        self.loader_watch
+            .switch(on, self.threads, &self.code_objects);
     }
 
     /// Why no thread waits when modules were mapped, so that they are found later.
@@ -314,7 +323,7 @@ impl Engine {
                 changes,
                 done,
                 refused,
-            } = prepare(patched, &goals, self.threads);
+            } = prepare(patched, &goals, self.threads, &self.code_objects);
             drop(no_fork);
             let BatchEnd::Done(more) = batch::run(patched, &changes, counts) else {
                 return false;

@@ -15,8 +15,9 @@ extern "C" {
 /* Gets an address in the function that was entered, and the return address of the call: where its
  * caller goes on.
  *
- * It runs before the function, on the thread that called, with up to 256 KiB of stack; also in
- * signal handlers, and wherever else the program calls traced functions. Functions that it calls are
+ * It runs before the function, on the thread that called, also in signal handlers, and wherever else
+ * the program calls traced functions: on the stack of the call where 32 KiB of it are left, else on
+ * one of 256 KiB, with signals blocked. Functions that it calls are
  * traced, but do not call it again. errno stays as it was. It must return: not by a jump, an
  * exception or the end of its thread. */
 typedef void ringmark_functions_entered(uint64_t function, uint64_t caller);

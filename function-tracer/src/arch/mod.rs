@@ -11,9 +11,10 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    CODE_BYTES_MAX, Form, HOP_BYTES, REACH_BYTES, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES,
-    always_jumps, is_return, lands_on_entry, prepare_decoder, read, read_empty_function,
-    safe_distances, store_head, write_hop, write_trampoline,
+    AS_AFTER_A_CALL, CODE_BYTES_MAX, Form, HOP_BYTES, IN_HOPS, IN_TRAMPOLINES, REACH_BYTES,
+    RETURN_COLUMN, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES, always_jumps, is_return,
+    lands_on_entry, prepare_decoder, read, read_empty_function, safe_distances, store_head,
+    write_hop, write_trampoline,
 };
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -11,6 +11,7 @@ pub(crate) mod turns;
 
 use crate::fork_locks;
 use crate::patch::batch::{self, BatchEnd};
+use crate::patch::code_objects::CodeObjects;
 use crate::patch::patched::PatchedModule;
 use crate::patch::prepare::{Goal, prepare};
 use crate::patch::{Refusal, Threads};
@@ -48,7 +49,7 @@ pub(crate) fn forget_unmapping() {
 
 impl LoaderWatch {
     /// Enables or disables the site.
-    pub(crate) fn switch(&mut self, on: bool, threads: Threads) {
+    pub(crate) fn switch(&mut self, on: bool, threads: Threads, objects: &CodeObjects) {
         if self.place.is_none() && !on {
             return;
         }
@@ -66,7 +67,7 @@ impl LoaderWatch {
                 stub::forget_unmapping();
             }
             self.is_on = on;
-            self.refused = switch(place, on, threads).map(Unwatched::Refused);
+            self.refused = switch(place, on, threads, objects).map(Unwatched::Refused);
         }
     }
 
@@ -80,12 +81,17 @@ impl LoaderWatch {
 }
 
 /// Switches the one site of `place`, and returns why it was not switched.
-fn switch(place: &mut PatchedModule, on: bool, threads: Threads) -> Option<Refusal> {
+fn switch(
+    place: &mut PatchedModule,
+    on: bool,
+    threads: Threads,
+    objects: &CodeObjects,
+) -> Option<Refusal> {
     let target = on.then(|| stub::target().address());
     let goal = Goal { index: 0, target };
     for _ in 0..TRIES_MAX {
         let no_fork = fork_locks::change();
-        let prepared = prepare(place, &[goal], threads);
+        let prepared = prepare(place, &[goal], threads, objects);
         drop(no_fork);
         let refused = match batch::run(place, &prepared.changes, loader::counts()) {
             BatchEnd::Done(refused) => refused,

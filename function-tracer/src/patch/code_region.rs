@@ -5,20 +5,32 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
 use super::PAGE_BYTES;
 
-/// A reserved range of addresses, unmapped when dropped.
+/// A reserved range of addresses, which is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Region {
     start: u64,
     pages: usize,
+    /// The object that it is a part of.
+    object: Option<Part>,
     /// By page: whether it holds code or data.
     is_filled: Vec<bool>,
+}
+
+/// A part of an object.
+#[derive(Debug)]
+struct Part {
+    /// By page of the object: whether it is in use.
+    taken: Arc<[AtomicBool]>,
+    /// The part's first page.
+    first: usize,
 }
 
 /// Bytes of a page, for addresses.
@@ -37,10 +49,47 @@ impl Region {
         let region = Self {
             start: at.ok()? as u64,
             pages: length / PAGE_BYTES,
+            object: None,
             is_filled: vec![false; length / PAGE_BYTES],
         };
         // Kernels without this flag take the address as a hint.
         (region.start == range.start).then_some(region)
+    }
+
+    /// Takes `range` out of an object of this library, from its page `first` on. The caller has found
+    /// these pages free in `taken`.
+    pub(super) fn inside(
+        range: &Range<u64>,
+        taken: Arc<[AtomicBool]>,
+        first: usize,
+    ) -> Option<Self> {
+        let pages = usize::try_from((range.end - range.start) / page_bytes()).ok()?;
+        let region = Self {
+            start: range.start,
+            pages,
+            object: Some(Part { taken, first }),
+            is_filled: vec![false; pages],
+        };
+        region.set_taken(true);
+        region.empty().is_ok().then_some(region)
+    }
+
+    /// Notes in the object whether these pages are in use.
+    fn set_taken(&self, is_taken: bool) {
+        let Some(Part { taken, first }) = &self.object else {
+            return;
+        };
+        let pages = taken.iter().skip(*first).take(self.pages);
+        pages.for_each(|page| page.store(is_taken, Ordering::Relaxed));
+    }
+
+    /// Maps memory without access over the region.
+    fn empty(&self) -> io::Result<()> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        let length = self.pages * PAGE_BYTES;
+        // SAFETY: patch invariants 4 and 6: nothing is in use there.
+        unsafe { mmap_anonymous(self.start as *mut _, length, ProtFlags::empty(), flags)? };
+        Ok(())
     }
 
     /// Address of the first byte.
@@ -125,6 +174,12 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.object.is_some() {
+            // Pages that are not emptied stay in use.
+            return if self.empty().is_ok() {
+                self.set_taken(false)
+            };
+        }
         // SAFETY: patch invariants 4 and 6.
         let _ = unsafe { munmap(self.start as *mut _, self.pages * PAGE_BYTES) };
     }

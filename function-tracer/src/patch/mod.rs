@@ -9,8 +9,8 @@
 //!
 //! 1. [`prepare`]: goals become changes of one module's sites; a goal that cannot be reached gets
 //!    a [`Refusal`].
-//! 2. [`trampolines`]: the code that enabled sites call, within their reach, in memory of
-//!    [`code_region`].
+//! 2. [`trampolines`]: the code that enabled sites call, within their reach ([`places`]), in memory of
+//!    [`code_region`]. [`code_objects`]: such memory that unwinders know, by [`object_file`].
 //! 3. [`batch`]: compares bytes with those expected, opens the code for writing, does the steps.
 //! 4. [`code_writes`]: the only writes into code of the program.
 //! 5. [`patched`]: a module and what was done to its sites.
@@ -30,13 +30,19 @@
 //!    stores it.
 //! 8. A target stays in memory for ever and keeps to the rules in the crate's documentation.
 //!
+//! 9. The loader maps an object that runs no code of its own and binds no name. It is unmapped only
+//!    where no memory of it was handed out.
+//!
 //! [`Held`]: crate::sites::loader::Held
 //! [`Form`]: crate::arch::Form
 
 pub(crate) mod batch;
+pub(crate) mod code_objects;
 mod code_region;
 mod code_writes;
+mod object_file;
 pub(crate) mod patched;
+mod places;
 pub(crate) mod prepare;
 mod refusal;
 mod trampolines;

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::{fs, io};
 
+use super::code_objects::CodeObjects;
 use super::patched::{PatchedModule, PatchedSite};
 use super::refusal::{Refusal, RefusedSite};
 use super::trampolines::{SiteCall, Trampolines};
@@ -58,7 +59,12 @@ pub(crate) struct Prepared {
 
 /// Makes the trampolines that `goals` need, sets their targets and lists the changes. `goals` are
 /// sorted by index.
-pub(crate) fn prepare(patched: &mut PatchedModule, goals: &[Goal], threads: Threads) -> Prepared {
+pub(crate) fn prepare(
+    patched: &mut PatchedModule,
+    goals: &[Goal],
+    threads: Threads,
+    objects: &CodeObjects,
+) -> Prepared {
     let mut prepared = Prepared::default();
     let mut enabling = Vec::new();
     for goal in goals {
@@ -81,7 +87,7 @@ pub(crate) fn prepare(patched: &mut PatchedModule, goals: &[Goal], threads: Thre
             (None, SiteState::Disabled) => prepared.done += 1,
         }
     }
-    if let Err(error) = enable(patched, &enabling, threads, &mut prepared) {
+    if let Err(error) = enable(patched, &enabling, threads, objects, &mut prepared) {
         let error = Arc::new(error);
         let refusal = |goal: &Goal| {
             let site = patched.module.sites.get(goal.index)?;
@@ -122,6 +128,7 @@ fn enable(
     patched: &mut PatchedModule,
     goals: &[Goal],
     threads: Threads,
+    objects: &CodeObjects,
     prepared: &mut Prepared,
 ) -> io::Result<()> {
     if goals.is_empty() {
@@ -134,7 +141,7 @@ fn enable(
     } = patched;
     let trampolines = match trampolines {
         Some(trampolines) => trampolines,
-        None => trampolines.insert(Trampolines::reserve(module)?),
+        None => trampolines.insert(Trampolines::reserve(module, objects)?),
     };
     let all: Vec<_> = goals.iter().map(|goal| goal.index).collect();
     trampolines.make(&all, module.site_ids().start)?;
@@ -148,6 +155,7 @@ fn enable(
         &module.sites,
         states,
         all.into_iter().filter(|at| is_mirrored(*at)),
+        objects,
     );
     for goal in goals {
         let sites = &module.sites;
@@ -180,6 +188,7 @@ fn mirror(
     sites: &[Site],
     states: &[PatchedSite],
     indexes: impl Iterator<Item = usize>,
+    objects: &CodeObjects,
 ) -> Result<i32, Arc<io::Error>> {
     let call = |index: usize| SiteCall {
         end: sites.get(index).map_or(0, Site::return_address),
@@ -191,7 +200,9 @@ fn mirror(
     }
     let with_boundaries = (0..sites.len()).filter(|at| has_boundaries(sites, states, *at));
     let all = with_boundaries.map(call);
-    trampolines.make_hops(all, &wanted).map_err(Arc::new)
+    trampolines
+        .make_hops(all, &wanted, objects)
+        .map_err(Arc::new)
 }
 
 /// Whether a thread may be between two bytes of the site with this index.

@@ -2,7 +2,8 @@
 //! when first needed, and the targets that it jumps to.
 //!
 //! One region holds the trampolines, 16 bytes for each site, and after them the table of target
-//! words that they jump through. Some sites have bytes between which a thread may be. Such a site
+//! words that they jump through. Regions lie in objects with an unwind table where there are some
+//! ([`super::code_objects`]). Some sites have bytes between which a thread may be. Such a site
 //! can call at certain distances only ([`arch::safe_distances`]). All of them use the same
 //! distance: a second region, the mirror, repeats the sites' layout there, with a jump to the
 //! trampoline (a hop) for each site.
@@ -23,12 +24,11 @@ use std::io;
 use std::ops::Range;
 
 use super::PAGE_BYTES;
+use super::code_objects::CodeObjects;
 use super::code_region::{Region, page_bytes};
-use crate::arch::{self, HOP_BYTES, REACH_BYTES, TRAMPOLINE_BYTES};
+use super::places::{LOWEST, near};
+use crate::arch::{self, HOP_BYTES, TRAMPOLINE_BYTES};
 use crate::sites::{Module, maps};
-
-/// Lowest address of a region.
-const LOWEST: u64 = 1 << 20;
 
 /// Code that a patch site calls through its trampoline. The crate's documentation has the rules for
 /// it.
@@ -91,17 +91,20 @@ struct MirroredCall {
 
 impl Trampolines {
     /// Reserves memory for the trampolines of all sites of `module`.
-    pub(crate) fn reserve(module: &Module) -> io::Result<Self> {
+    pub(crate) fn reserve(module: &Module, objects: &CodeObjects) -> io::Result<Self> {
         let page = page_bytes();
         let count = module.sites.len() as u64;
         let code = (count * TRAMPOLINE_BYTES as u64).next_multiple_of(page);
         let targets = (count * 8).next_multiple_of(page);
-        let lines = maps::read()?;
-        let places = near(&lines, &module.range(), code + targets);
-        let mut region = places
-            .iter()
-            .find_map(Region::reserve)
-            .ok_or_else(|| io::Error::other("no free addresses within reach of its calls"))?;
+        let mut region = match objects.for_trampolines(&module.range(), code + targets) {
+            Some(region) => region,
+            None => {
+                let places = near(&maps::read()?, &module.range(), code + targets);
+                let mut regions = places.iter().filter_map(Region::reserve);
+                let none = || io::Error::other("no free addresses within reach of its calls");
+                regions.next().ok_or_else(none)?
+            }
+        };
         let first = usize::try_from(code / page).unwrap_or(usize::MAX);
         let last = usize::try_from((code + targets) / page).unwrap_or(usize::MAX);
         region.make_data(&(first..last))?;
@@ -149,18 +152,19 @@ impl Trampolines {
         &mut self,
         all: impl Iterator<Item = SiteCall>,
         wanted: &[SiteCall],
+        objects: &CodeObjects,
     ) -> io::Result<i32> {
         let start = self.region.start();
         let mirror = match &mut self.mirror {
             Some(mirror) => mirror,
-            None => self.mirror.insert(Mirror::reserve(all)?),
+            None => self.mirror.insert(Mirror::reserve(all, objects)?),
         };
         mirror.fill(wanted, start)
     }
 }
 
 impl Mirror {
-    fn reserve(all: impl Iterator<Item = SiteCall>) -> io::Result<Self> {
+    fn reserve(all: impl Iterator<Item = SiteCall>, objects: &CodeObjects) -> io::Result<Self> {
         let mut all = all.peekable();
         let first = *all.peek().ok_or_else(out_of_reach)?;
         let mut last = first;
@@ -179,8 +183,12 @@ impl Mirror {
             let end = last.end.checked_add_signed(distance.into())? + HOP_BYTES as u64;
             (start >= LOWEST).then(|| start..end.next_multiple_of(page))
         };
+        let region = |range: &Range<u64>| {
+            let known = objects.for_hops(range);
+            known.or_else(|| Region::reserve(range))
+        };
         let mut reserved = arch::safe_distances()
-            .filter_map(|distance| Some((distance, Region::reserve(&place(distance)?)?)));
+            .filter_map(|distance| Some((distance, region(&place(distance)?)?)));
         let (distance, region) = reserved.next().ok_or_else(|| {
             io::Error::other(
                 "no free addresses at the distances that are safe for threads inside its sites",
@@ -233,71 +241,4 @@ impl Mirror {
 
 fn out_of_reach() -> io::Error {
     io::Error::other("its trampolines are out of reach")
-}
-
-/// Places of `length` bytes within reach of all of `module`, best first: just below it, where
-/// nothing grows; then as far above as possible, so that the heap keeps room to grow.
-fn near(lines: &[maps::Mapping], module: &Range<u64>, length: u64) -> Vec<Range<u64>> {
-    let page = page_bytes();
-    let low = module
-        .end
-        .saturating_sub(REACH_BYTES)
-        .max(LOWEST)
-        .next_multiple_of(page);
-    let high = module.start.saturating_add(REACH_BYTES) / page * page;
-    let grows_down =
-        |at: u64| maps::find(lines, at).is_some_and(|line| line.path.as_os_str() == "[stack]");
-    let gaps = maps::gaps(lines, low, high).into_iter();
-    let fits = gaps.filter(|gap| gap.end - gap.start >= length + 2 * page && !grows_down(gap.end));
-    let (mut below, mut above): (Vec<_>, Vec<_>) = fits.partition(|gap| gap.end <= module.start);
-    below.reverse();
-    above.reverse();
-    below.append(&mut above);
-    // A page is left free between neighbours.
-    below
-        .iter()
-        .map(|gap| gap.end - page - length..gap.end - page)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(range: Range<u64>, path: &str) -> maps::Mapping {
-        maps::Mapping {
-            range,
-            path: path.into(),
-            is_deleted: false,
-            file: String::new(),
-        }
-    }
-
-    #[test]
-    fn below_is_best_and_the_heap_keeps_its_room() {
-        let lines = [
-            line(0x40_0000..0x50_0000, "/a"),
-            line(0x60_0000..0x70_0000, "[heap]"),
-        ];
-        let found = near(&lines, &(0x40_0000..0x50_0000), 0x4000);
-        assert_eq!(found[0], 0x3f_b000..0x3f_f000);
-        assert!(found[1].start > 0x7000_0000, "{:x?}", found[1]);
-        let large = near(&lines, &(0x40_0000..0x50_0000), 0x40_0000);
-        assert!(large[0].start > 0x7000_0000, "{large:x?}");
-    }
-
-    #[test]
-    fn nothing_is_put_where_a_stack_grows() {
-        let base = 0x7f00_0000_0000;
-        let lines = [
-            line(base..base + 0x10_0000, "/a"),
-            line(base + 0x100_0000..base + 0x110_0000, "[stack]"),
-        ];
-        let found = near(&lines, &(base..base + 0x10_0000), 0x1000);
-        assert!(
-            found
-                .iter()
-                .all(|place| place.end < base || place.start > base + 0x110_0000)
-        );
-    }
 }

@@ -22,9 +22,9 @@ static ELSEWHERE: [AtomicU64; PAGES] = [const { AtomicU64::new(0) }; PAGES];
 #[repr(C)]
 pub(crate) struct AlternateStack {
     /// Lowest address of the alternate signal stack, where a traced function has run on it.
-    low: AtomicU64,
+    pub(super) low: AtomicU64,
     /// Bytes of that stack; 0: unknown.
-    bytes: AtomicU64,
+    pub(super) bytes: AtomicU64,
 }
 
 impl AlternateStack {

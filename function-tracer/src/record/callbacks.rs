@@ -25,7 +25,8 @@ impl Callback {
     /// A callback that runs `function` before each entry. `function` gets an address in the called
     /// function and the return address of the call.
     ///
-    /// It runs on the calling thread, on a stack of 256 KiB, also in signal handlers. Calls inside
+    /// It runs on the calling thread, also in signal handlers: on the stack that the call is on, where
+    /// 32 KiB of it are left; else on one of 256 KiB, with signals blocked. Calls inside
     /// it are recorded for other tracers, but call no callback. A panic ends in it. It stays in
     /// memory for ever.
     #[must_use]

@@ -62,7 +62,7 @@ pub(super) fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) ->
 /// Ends a call, unless it has ended: counts it and records its end.
 pub(super) fn finish(call: &CallElsewhere, loose: u32, result: Option<u64>) {
     let block = block();
-    block.prepare();
+    block.prepare(call.slot());
     finish_in(block, call, loose, result);
 }
 

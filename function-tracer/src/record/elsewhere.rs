@@ -97,6 +97,10 @@ impl CallElsewhere {
         pad(self.number() as usize)
     }
 
+    pub(super) fn slot(&self) -> u64 {
+        self.slot.load(Relaxed)
+    }
+
     pub(super) fn target(&self) -> u64 {
         self.target.load(Relaxed)
     }

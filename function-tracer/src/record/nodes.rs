@@ -293,9 +293,9 @@ mod tests {
         let _alone = alone();
         let use_one = || {
             let block = block();
-            assert!(block.prepare());
             let local = 0_u64;
             let slot = ptr::from_ref(core::hint::black_box(&local)) as u64;
+            assert!(block.prepare(slot));
             assert!(block.owns(slot));
             assert_eq!(block.innermost().slot.load(Relaxed), u64::MAX - 1);
             for inner in 0..500 {
@@ -306,7 +306,8 @@ mod tests {
         };
         let (first, slot) = of_ended_thread(use_one);
         let again = move || {
-            assert!(block().prepare());
+            let local = 0_u64;
+            assert!(block().prepare(ptr::from_ref(core::hint::black_box(&local)) as u64));
             assert!(!is_open(slot - 499) && !is_open(slot - 7));
             use_one().0
         };
@@ -318,7 +319,8 @@ mod tests {
     fn the_newest_of_the_calls_that_were_left_are_remembered() {
         let _alone = alone();
         let thread = std::thread::spawn(|| {
-            assert!(block().prepare());
+            let local = 0_u64;
+            assert!(block().prepare(ptr::from_ref(core::hint::black_box(&local)) as u64));
             let first = block().first_place();
             (0..2 * LEFT as u64).for_each(|n| remember(first, 5000 + n % 200, n));
             assert_eq!(find_anywhere(5000, first), Some(200));

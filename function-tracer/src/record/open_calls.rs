@@ -54,7 +54,7 @@ pub(crate) struct Block {
     pub(crate) low: AtomicU64,
     /// Bytes of that stack; 0: unknown, and the thread has no node.
     pub(crate) bytes: AtomicU64,
-    /// Top of the stack for the slow way; 0: in use, or there is none.
+    /// Top of the second stack; 0: there is none.
     pub(crate) stack: AtomicU64,
     /// 1 while the thread prepares its node or runs a callback, else 0.
     pub(crate) busy: AtomicU64,
@@ -229,15 +229,17 @@ impl Block {
         nodes::table_of(self.first.load(Relaxed))
     }
 
-    /// Gives this thread a node unless it has one. `false`: it goes on without.
-    pub(crate) fn prepare(&self) -> bool {
+    /// Gives this thread a node unless it has one; `here` is an address on the stack that it runs on.
+    /// `false`: it goes on without.
+    pub(crate) fn prepare(&self, here: u64) -> bool {
         if self.bytes.load(Relaxed) != 0 {
             return true;
         }
         if self.busy.swap(1, Relaxed) != 0 {
             return false;
         }
-        let ready = own_stack::find().is_some_and(|stack| self.take_node(stack.low, stack.bytes));
+        let ready =
+            own_stack::find(here).is_some_and(|stack| self.take_node(stack.low, stack.bytes));
         self.busy.store(0, Relaxed);
         ready
     }
@@ -280,13 +282,17 @@ pub(crate) fn put_back(call: &OpenCall, slot: u64) {
 pub(crate) mod offsets {
     use core::mem::offset_of;
 
-    use super::Block;
+    use super::{AlternateStack, Block};
 
     pub(crate) const TOP: usize = offset_of!(Block, top);
     pub(crate) const LIMIT: usize = offset_of!(Block, limit);
     pub(crate) const LOW: usize = offset_of!(Block, low);
     pub(crate) const BYTES: usize = offset_of!(Block, bytes);
     pub(crate) const STACK: usize = offset_of!(Block, stack);
+    pub(crate) const ALTERNATE_LOW: usize =
+        offset_of!(Block, alternate) + offset_of!(AlternateStack, low);
+    pub(crate) const ALTERNATE_BYTES: usize =
+        offset_of!(Block, alternate) + offset_of!(AlternateStack, bytes);
     pub(crate) const FIRST: usize = offset_of!(Block, first);
     pub(crate) const BLOCK: usize = size_of::<Block>();
 }
@@ -295,6 +301,11 @@ pub(crate) mod offsets {
 mod tests {
     use super::super::thread_memory::PLACES;
     use super::*;
+
+    fn here() -> u64 {
+        let local = 0_u8;
+        core::ptr::from_ref(core::hint::black_box(&local)) as u64
+    }
 
     fn outermost() -> u64 {
         u64::MAX - 1
@@ -305,7 +316,7 @@ mod tests {
         let _alone = nodes::alone();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                assert!(block().prepare());
+                assert!(block().prepare(here()));
                 test(block());
             });
             thread.join().unwrap();

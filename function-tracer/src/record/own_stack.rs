@@ -24,13 +24,11 @@ impl Stack {
 /// Bytes of a main thread's stack at most, also where the system sets no limit.
 const MAIN_BYTES_MAX: u64 = 1 << 30;
 
-/// The stack of this thread. The main thread's is the mapping that the kernel calls `[stack]`. Any
+/// The stack of this thread, of which `here` may be an address. The main thread's is the mapping that the kernel calls `[stack]`. Any
 /// other lies below the thread's control block, which glibc and musl put at its top.
-pub(crate) fn find() -> Option<Stack> {
+pub(crate) fn find(here: u64) -> Option<Stack> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let maps = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).ok()?;
-    let local = 0_u8;
-    let here = core::ptr::from_ref(core::hint::black_box(&local)) as u64;
     let is_main = rustix::thread::gettid() == rustix::process::getpid();
     let control = control_block();
     if !is_main && let Some(stack) = below(mapping_at(&maps, control), control, here) {
@@ -134,9 +132,13 @@ fn hex(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn is_here(stack: Stack) -> bool {
+    fn here() -> u64 {
         let local = 0_u8;
-        stack.holds(core::ptr::from_ref(core::hint::black_box(&local)) as u64)
+        core::ptr::from_ref(core::hint::black_box(&local)) as u64
+    }
+
+    fn is_here(stack: Stack) -> bool {
+        stack.holds(here())
     }
 
     /// Bytes that this thread has read from files.
@@ -155,7 +157,7 @@ mod tests {
         }
         let find = || {
             let before = bytes_read();
-            let stack = find().unwrap();
+            let stack = find(here()).unwrap();
             let read = bytes_read() - before;
             (stack, find_in_own_text(), read)
         };
@@ -167,18 +169,16 @@ mod tests {
 
     fn find_in_own_text() -> Stack {
         let maps = OwnedFd::from(std::fs::File::open("/proc/self/maps").unwrap());
-        let local = 0_u8;
-        let here = core::ptr::from_ref(core::hint::black_box(&local)) as u64;
-        find_in_text(&maps, control_block(), here, false).unwrap()
+        find_in_text(&maps, control_block(), here(), false).unwrap()
     }
 
     #[test]
     fn every_thread_finds_the_stack_that_it_runs_on() {
         let threads: Vec<_> = (0..4)
-            .map(|_| std::thread::spawn(|| find().unwrap()))
+            .map(|_| std::thread::spawn(|| find(here()).unwrap()))
             .collect();
         let stacks: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
-        assert!(is_here(find().unwrap()));
+        assert!(is_here(find(here()).unwrap()));
         assert!(stacks.iter().all(|stack| !is_here(*stack)));
         assert!(stacks.iter().all(|stack| stack.bytes >= 1 << 20));
     }

@@ -37,7 +37,7 @@ use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_addres
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
     let slot = frame.slot_address();
-    let has_place = block.prepare() && block.takes(slot);
+    let has_place = block.prepare(slot) && block.takes(slot);
     let is_elsewhere = !has_place && block.is_elsewhere(slot);
     // Before the triggers of this entry, because the end of a call may have triggers, too.
     if has_place {

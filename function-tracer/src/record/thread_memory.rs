@@ -52,8 +52,11 @@ pub(super) const SENTINELS: usize = 2;
 pub(super) const OUTERMOST: u64 = u64::MAX - (SENTINELS as u64 - 1);
 /// Calls left without a return that a node remembers.
 pub(super) const LEFT: usize = 128;
-/// Bytes of the stack for the slow way, and for handlers that interrupt it.
-const STACK_BYTES: usize = 256 << 10;
+/// Bytes of the stack for the slow way where the program's has no room.
+pub(crate) const STACK_BYTES: usize = 256 << 10;
+/// Bytes that must be left of the program's stack for the slow way to run there. It takes a quarter at
+/// most; the rest is for callbacks, and for handlers that interrupt it.
+pub(crate) const NEED_BYTES: usize = 32 << 10;
 
 /// Bytes of a page of the system.
 pub(super) const PAGE: usize = 4096;

@@ -65,6 +65,8 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/fork_locks.rs",
     // What the loader is led to when it has mapped a module, and its word that says so.
     "function-tracer/src/loader_watch/stub.rs",
+    // Objects that the loader maps for code.
+    "function-tracer/src/patch/code_objects.rs",
     "function-tracer/src/patch/code_region.rs",
     "function-tracer/src/patch/code_writes.rs",
     "function-tracer/src/sites/loader.rs",
@@ -75,6 +77,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/x86_64/call_stubs.rs",
     "function-tracer/src/record/x86_64/stub_frames.rs",
     "function-tracer/src/record/x86_64/inside_stub.rs",
+    "function-tracer/src/record/x86_64/into_slow_way.rs",
     "function-tracer/src/record/x86_64/measured_function.rs",
     "function-tracer/src/record/x86_64/processor.rs",
     "function-tracer/src/record/x86_64/profile_stubs.rs",

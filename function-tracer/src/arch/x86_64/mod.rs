@@ -1,6 +1,7 @@
 //! x86-64. The basic idea is in [`form`]: a patch site is switched by changing its head only,
 //! between instructions of the same length that are correct with any operand.
 
+mod code_frames;
 mod decode;
 mod distance;
 mod empty_function;
@@ -10,6 +11,7 @@ mod nops;
 mod return_place;
 mod trampoline_code;
 
+pub(crate) use code_frames::{AS_AFTER_A_CALL, IN_HOPS, IN_TRAMPOLINES, RETURN_COLUMN};
 pub(crate) use decode::{Step, Steps, always_jumps, is_return, prepare_decoder};
 pub(crate) use distance::safe_distances;
 pub(crate) use empty_function::read_empty_function;

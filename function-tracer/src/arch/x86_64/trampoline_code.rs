@@ -5,6 +5,9 @@
 /// Bytes of a trampoline.
 pub(crate) const TRAMPOLINE_BYTES: usize = 16;
 
+/// Bytes of the push that a trampoline begins with.
+pub(super) const PUSH_BYTES: u8 = 5;
+
 /// Bytes of a hop, a jump to a trampoline.
 pub(crate) const HOP_BYTES: usize = 5;
 

@@ -10,6 +10,8 @@ use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
 
 core::arch::global_asm!(
+    include_str!("frame_macros.s"),
+    //
     ".pushsection .text.ringmark_enter_any_inside,\"ax\",@progbits",
     ".balign 64",
     ".globl ringmark_enter_any_inside",
@@ -19,12 +21,7 @@ core::arch::global_asm!(
     ".cfi_startproc",
     ".cfi_def_cfa_offset 16", // number, way back to the function
     ".cfi_offset rip, -8",
-    "push rax",
-    "push rcx",
-    "push rdx",
-    "push rsi",
-    "push rdi",
-    ".cfi_adjust_cfa_offset 40",
+    "ringmark_push",
     // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the function's own
     "mov eax, dword ptr [rsp + 40]",
     "mov rdx, qword ptr [rip + {places}]",
@@ -41,14 +38,8 @@ core::arch::global_asm!(
     "lea rdi, [rsp - {below}]",
     "lea rax, [rip + {slow_enter}]",
     "call ringmark_slow",
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
-    "pop rax",
-    ".cfi_adjust_cfa_offset -40",
-    "lea rsp, [rsp + 8]",
-    ".cfi_adjust_cfa_offset -8",
+    "ringmark_pop",
+    "ringmark_drop",
     "ret",
     ".cfi_endproc",
     ".size ringmark_enter_any_inside, .-ringmark_enter_any_inside",

@@ -2,6 +2,22 @@
 //! unwind table's entry for `ringmark_return`, by which unwinders find the true caller of a
 //! function whose return address was replaced.
 //!
+//! # The stack
+//!
+//! The slow way runs on the stack that the program runs on, where that has room: on the thread's own,
+//! and on its alternate signal stack. So a handler that interrupts it finds what it would find without
+//! it. Elsewhere, and where there is too little room, it runs on the thread's second stack, or before
+//! there is one on a mapping of its own, with signals blocked: no handler sees that stack, and the
+//! kernel does not take the alternate one for free.
+//!
+//! # Cancellation
+//!
+//! A thread may be cancelled at any instruction, or in a call of the C library, which unwinds it. That
+//! waits until the slow way has ended: Rust's frames cannot be unwound at any instruction, and may hold
+//! a lock.
+//!
+//! # The entry
+//!
 //! A DWARF expression reads the copy of the slot's true return address (`true_returns`). Its CFA is one byte off, and rsp has a
 //! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
@@ -9,17 +25,54 @@
 //! A throw passes this entry twice for each traced call. An unwinder takes 20 to 40 instructions for
 //! each operation, and for each byte that fills the entry up.
 
+use core::ffi::c_void;
+use core::mem::offset_of;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as block;
+use crate::record::thread_memory::{NEED_BYTES, STACK_BYTES};
 use crate::record::true_returns::{COPY_PART, COPY_SHIFT, UNIT_BITS, UNITS_AT};
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
 
+/// A cancellation waits; as in the C library's header.
+const PTHREAD_CANCEL_DISABLE: u32 = 1;
+
+/// The C library's `pthread_setcancelstate`: a program may define one of its own, and have it traced.
+static SET_CANCEL_STATE: AtomicPtr<c_void> = AtomicPtr::new(nothing as *mut c_void);
+
+/// In the place of a function that was not found.
+extern "C" fn nothing() {}
+
+/// Finds what the slow way calls of the C library. Called before the first stub can be entered.
+pub(super) fn prepare() {
+    // SAFETY: the name is a text; the function changes nothing.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_setcancelstate".as_ptr()) };
+    if !found.is_null() {
+        SET_CANCEL_STATE.store(found, Relaxed);
+    }
+}
+
+/// All signals but those that an instruction raises itself: where one of these is blocked, the kernel
+/// ends the process. The upper half is that of the sign.
+const ASYNCHRONOUS: i32 = {
+    use libc::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    !(1 << (SIGILL - 1)
+        | 1 << (SIGTRAP - 1)
+        | 1 << (SIGBUS - 1)
+        | 1 << (SIGFPE - 1)
+        | 1 << (SIGSEGV - 1)
+        | 1 << (SIGSYS - 1))
+};
+
 core::arch::global_asm!(
-    // Calls the function in rax with rdi, and preserves what a stub has not pushed. On the thread's
-    // second stack, if that is there and free. `stub_frames` knows the order of the first four
-    // words.
+    include_str!("frame_macros.s"),
+    //
+    // Calls the function in rax with rdi, and preserves what a stub has not pushed. `stub_frames` knows
+    // the order of the first four words.
     ".pushsection .text.ringmark_slow,\"ax\",@progbits",
     ".balign 16",
     ".globl ringmark_slow",
@@ -27,58 +80,129 @@ core::arch::global_asm!(
     ".type ringmark_slow,@function",
     "ringmark_slow:",
     ".cfi_startproc",
-    "push rbp",
-    ".cfi_adjust_cfa_offset 8",
+    "ringmark_save rbp",
     ".cfi_offset rbp, -16",
-    "push r8",
-    "push r9",
-    ".cfi_adjust_cfa_offset 16",
+    "ringmark_save r8, r9",
     "mov rbp, rsp",
     ".cfi_def_cfa rbp, 32",
     "push r10",
     "push r11",
     "push rbx",
+    ".cfi_offset rbx, -56",
     "push r12",
+    ".cfi_offset r12, -64",
     "push r13",
+    ".cfi_offset r13, -72",
+    "push r14",
+    ".cfi_offset r14, -80",
+    "push {asynchronous}", // [rbp - 56]: signals to block, then those that were
     "mov rbx, rax",
     "mov r12, rdi",
+    "xor r14d, r14d", // not 0: signals are blocked. Not 1: the address of a stack to unmap
     "mov r13, qword ptr [rip + ringmark_open_calls@gottpoff]",
+    "mov rax, rsp",
+    "sub rax, qword ptr fs:[r13 + {low}]",
+    "cmp rax, qword ptr fs:[r13 + {bytes}]",
+    "jb 2f",
+    "mov rax, qword ptr fs:[r13 + {stack}]",
+    "sub rax, rsp",
+    "cmp rax, {stack_bytes}",
+    "jb 5f", // on the second stack already
+    "mov rax, rsp",
+    "sub rax, qword ptr fs:[r13 + {alternate_low}]",
+    "cmp rax, qword ptr fs:[r13 + {alternate_bytes}]",
+    "jae 3f",
+    // Where the alternate signal stack was. The kernel says whether it is there, and this is on it.
+    "sub rsp, {stack_t}",
+    "mov eax, {sigaltstack}",
+    "xor edi, edi",
+    "mov rsi, rsp",
+    "syscall",
+    "mov rdx, rsp",
+    "sub rdx, qword ptr [rsp + {stack_t_low}]",
+    "mov ecx, dword ptr [rsp + {stack_t_flags}]",
+    "lea rsp, [rbp - 56]",
+    "test rax, rax",
+    "jnz 3f",
+    "test ecx, {on_stack}",
+    "jz 3f",
+    "mov rax, rdx",
+    "2:",
+    "cmp rax, {need}",
+    "jae 5f",
+    "3:", // too little room, or nobody knows
+    "mov eax, {sigprocmask}",
+    "mov edi, {set_mask}",
+    "mov rsi, rsp",
+    "mov rdx, rsp",
+    "mov r10d, 8",
+    "syscall",
+    "mov r14d, 1",
     "mov rcx, qword ptr fs:[r13 + {stack}]",
     "test rcx, rcx",
-    "jz 1f",
-    "mov qword ptr fs:[r13 + {stack}], 0", // taken: a handler stays on the stack it has
+    "jnz 4f",
+    "mov eax, {mmap}", // the thread has no node yet
+    "xor edi, edi",
+    "mov esi, {stack_bytes}",
+    "mov edx, {readable_writable}",
+    "mov r10d, {private_anonymous}",
+    "mov r8, -1",
+    "xor r9d, r9d",
+    "syscall",
+    "cmp rax, -4095",
+    "jae 5f",
+    "mov r14, rax",
+    "lea rcx, [rax + {stack_bytes}]",
+    "4:",
     "mov rsp, rcx",
-    "1:",
-    "push rcx",
-    "mov r8, rsp",
-    "sub rsp, {vectors}",
+    "5:",
+    "sub rsp, {vectors} + 16",
     "and rsp, -64",
-    "mov rsi, rsp",
+    "lea rsi, [rsp + 64]",
     "call ringmark_save_vectors",
-    "push r8",
-    "push r8",
+    "mov edi, {uncancelled}",
+    "lea rsi, [rsp + 8]",
+    "call qword ptr [rip + {set_cancel_state}]",
     "mov rdi, r12",
     "call rbx",
-    "pop r8",
-    "pop r8",
-    "mov rsi, rsp",
+    "mov edi, dword ptr [rsp + 8]",
+    "xor esi, esi",
+    "call qword ptr [rip + {set_cancel_state}]", // a thread that was cancelled may end here
+    "lea rsi, [rsp + 64]",
     "call ringmark_load_vectors",
-    "mov rcx, qword ptr [r8]",
-    "lea rsp, [rbp - 40]",
-    "test rcx, rcx",
-    "jz 2f",
-    "mov qword ptr fs:[r13 + {stack}], rcx",
-    "2:",
+    "lea rsp, [rbp - 56]",
+    "test r14, r14",
+    "jz 7f",
+    "cmp r14, 1",
+    "je 6f",
+    "mov eax, {munmap}",
+    "mov rdi, r14",
+    "mov esi, {stack_bytes}",
+    "syscall",
+    "6:",
+    "mov eax, {sigprocmask}",
+    "mov edi, {set_mask}",
+    "mov rsi, rsp",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "syscall",
+    "7:",
+    "lea rsp, [rbp - 48]",
+    "pop r14",
+    ".cfi_restore r14",
     "pop r13",
+    ".cfi_restore r13",
     "pop r12",
+    ".cfi_restore r12",
     "pop rbx",
+    ".cfi_restore rbx",
     "pop r11",
     "pop r10",
     "pop r9",
     "pop r8",
     ".cfi_def_cfa rsp, 16",
-    "pop rbp",
-    ".cfi_adjust_cfa_offset -8",
+    "ringmark_load rbp",
+    ".cfi_restore rbp",
     "ret",
     ".cfi_endproc",
     ".size ringmark_slow, .-ringmark_slow",
@@ -129,8 +253,28 @@ core::arch::global_asm!(
     ".balign 8",
     "5:",
     ".popsection",
+    low = const block::LOW,
+    bytes = const block::BYTES,
+    alternate_low = const block::ALTERNATE_LOW,
+    alternate_bytes = const block::ALTERNATE_BYTES,
     stack = const block::STACK,
-    vectors = const VECTORS_BYTES,
+    stack_bytes = const STACK_BYTES,
+    need = const NEED_BYTES,
+    vectors = const VECTORS_BYTES + 64,
+    stack_t = const size_of::<libc::stack_t>(),
+    stack_t_low = const offset_of!(libc::stack_t, ss_sp),
+    stack_t_flags = const offset_of!(libc::stack_t, ss_flags),
+    on_stack = const libc::SS_ONSTACK,
+    sigaltstack = const libc::SYS_sigaltstack,
+    sigprocmask = const libc::SYS_rt_sigprocmask,
+    set_mask = const libc::SIG_SETMASK,
+    mmap = const libc::SYS_mmap,
+    munmap = const libc::SYS_munmap,
+    readable_writable = const libc::PROT_READ | libc::PROT_WRITE,
+    private_anonymous = const libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+    asynchronous = const ASYNCHRONOUS,
+    set_cancel_state = sym SET_CANCEL_STATE,
+    uncancelled = const PTHREAD_CANCEL_DISABLE,
     return_bytes = const RETURN_BYTES,
     unit_bits = const UNIT_BITS,
     units_at = const UNITS_AT,

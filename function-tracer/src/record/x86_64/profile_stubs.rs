@@ -15,6 +15,8 @@ use crate::record::thread_memory::{TABLE_BEFORE_FIRST, offsets as memory};
 use crate::record::true_returns::{COPY_PART, COPY_SHIFT};
 
 core::arch::global_asm!(
+    include_str!("frame_macros.s"),
+    //
     // r8: first place → r9: the thread's table.
     // edx: number of the type → r11: cell, r10: lane.
     ".macro ringmark_profile_cell off",
@@ -50,18 +52,10 @@ core::arch::global_asm!(
     "29:",
     ".endm",
     ".macro ringmark_profile_push",
-    "push r8",
-    "push r9",
-    "push r10",
-    "push r11",
-    ".cfi_adjust_cfa_offset 32",
+    "ringmark_save r8, r9, r10, r11",
     ".endm",
     ".macro ringmark_profile_pop",
-    "pop r11",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    ".cfi_adjust_cfa_offset -32",
+    "ringmark_load r11, r10, r9, r8",
     ".endm",
     //
     ".pushsection .text.ringmark_enter_profile,\"ax\",@progbits",
@@ -73,12 +67,7 @@ core::arch::global_asm!(
     ".cfi_startproc",
     ".cfi_def_cfa_offset 24",
     ".cfi_offset rip, -8",
-    "push rax",
-    "push rcx",
-    "push rdx",
-    "push rsi",
-    "push rdi",
-    ".cfi_adjust_cfa_offset 40",
+    "ringmark_push",
     // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the slot with the return address
     "mov eax, dword ptr [rsp + 40]",
     "mov rdx, qword ptr [rip + {types}]",
@@ -135,14 +124,8 @@ core::arch::global_asm!(
     "mov qword ptr [rsi], r8",
     "ringmark_profile_pop",
     "25:",
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
-    "pop rax",
-    ".cfi_adjust_cfa_offset -40",
-    "lea rsp, [rsp + 8]",
-    ".cfi_adjust_cfa_offset -8",
+    "ringmark_pop",
+    "ringmark_drop",
     "ret",
     ".cfi_adjust_cfa_offset 80", // as where all are pushed
     "23:",

@@ -11,6 +11,8 @@ use crate::record::elsewhere::{CALL_BYTES, CALLS, PAD_BYTES, PADS_PER_PAGE, PAGE
 use crate::record::slow_way;
 
 core::arch::global_asm!(
+    include_str!("frame_macros.s"),
+    //
     ".pushsection .text.ringmark_return_pads,\"ax\",@progbits",
     ".balign 4096",
     ".globl ringmark_return_pads",
@@ -34,23 +36,12 @@ core::arch::global_asm!(
     ".cfi_startproc",
     ".cfi_def_cfa_offset 8",
     ".cfi_offset rip, -8",
-    "push rax",
-    "push rcx",
-    "push rdx",
-    "push rsi",
-    "push rdi",
-    ".cfi_adjust_cfa_offset 40",
+    "ringmark_push",
     "lea rdi, [rsp - {below}]",
     "lea rax, [rip + {slow_leave}]",
     "call ringmark_slow",
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
-    "pop rax",
-    ".cfi_adjust_cfa_offset -40",
-    "lea rsp, [rsp + 8]",
-    ".cfi_adjust_cfa_offset -8",
+    "ringmark_pop",
+    "ringmark_drop",
     "jmp qword ptr [rsp - 8]", // a return would be predicted wrong a second time
     ".cfi_endproc",
     ".size ringmark_return_pads, .-ringmark_return_pads",

@@ -1,23 +1,5 @@
 # Macros of the stubs in call_stubs.rs, which names what stands in braces.
 
-.macro ringmark_push
-    push rax
-    push rcx
-    push rdx
-    push rsi
-    push rdi
-    .cfi_adjust_cfa_offset 40
-.endm
-
-.macro ringmark_pop
-    pop rdi
-    pop rsi
-    pop rdx
-    pop rcx
-    pop rax
-    .cfi_adjust_cfa_offset -40
-.endm
-
 # rax: the type of the site with the number at [rsp + at], which the type replaces.
 .macro ringmark_type at
     mov eax, dword ptr [rsp + \at]
