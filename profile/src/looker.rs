@@ -60,15 +60,37 @@ pub struct ThreadTimes {
 struct Watched {
     schedstat: File,
     name: String,
-    /// The last look, and what the scheduler had said then.
-    before: (Instant, Schedule),
+    /// The first look, and what the scheduler had said then.
+    first: (Instant, Schedule),
+    /// What the scheduler said at the last look.
+    before: Schedule,
     times: ThreadTimes,
+    /// Waiting time that is in a wait or in `pending_ns`. The scheduler counts what a thread runs some ms late, so it may
+    /// be more than what `times` says for a moment.
+    counted_ns: u64,
     /// The wait that it was in at the last look.
     current: Option<Current>,
     /// Waiting time that is in no wait yet, in ns.
     pending_ns: u64,
     /// Looks since it was seen to run.
     idle: u32,
+}
+
+impl Watched {
+    /// Counts what the time went to since the first look; returns the waiting time that is new, in ns.
+    fn count(&mut self, schedule: Schedule) -> u64 {
+        let (begun, at_first) = self.first;
+        let got = schedule.since(at_first);
+        let whole_ns = nanoseconds(begun.elapsed());
+        self.times = ThreadTimes {
+            running_ns: got.ran_ns,
+            ready_ns: got.ready_ns,
+            waiting_ns: whole_ns.saturating_sub(got.ran_ns + got.ready_ns),
+        };
+        let new_ns = self.times.waiting_ns.saturating_sub(self.counted_ns);
+        self.counted_ns += new_ns;
+        new_ns
+    }
 }
 
 /// A wait that a thread is in.
@@ -164,8 +186,10 @@ impl Looker {
         let watched = Watched {
             schedstat,
             name: target.name_of(Some(tid)).unwrap_or_default(),
-            before: (Instant::now(), schedule),
+            first: (Instant::now(), schedule),
+            before: schedule,
             times: ThreadTimes::default(),
+            counted_ns: 0,
             current: None,
             pending_ns: 0,
             idle: 0,
@@ -186,16 +210,8 @@ impl Looker {
             self.end(tid);
             return;
         };
-        let now = Instant::now();
-        let (then, before) = watched.before;
-        watched.before = (now, schedule);
-        let got = schedule.since(before);
-        let whole_ns = nanoseconds(now.duration_since(then));
-        let waited_ns = whole_ns.saturating_sub(got.ran_ns + got.ready_ns);
-        watched.times.running_ns += got.ran_ns;
-        watched.times.ready_ns += got.ready_ns;
-        watched.times.waiting_ns += waited_ns;
-        let has_run = got != Schedule::default();
+        let waited_ns = watched.count(schedule);
+        let has_run = std::mem::replace(&mut watched.before, schedule) != schedule;
         watched.idle = if has_run { 0 } else { watched.idle + 1 };
         if has_run {
             watched.current = None;

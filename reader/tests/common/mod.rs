@@ -90,9 +90,9 @@ impl Layout {
         }
     }
 
-    /// As a process that is gone leaves it.
+    /// As a process that is gone leaves it: of a number beyond the largest that a kernel gives out.
     pub fn dead(mut self) -> Self {
-        self.start_time += 1;
+        self.pid = 4_194_305;
         self
     }
 
