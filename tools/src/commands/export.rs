@@ -88,9 +88,9 @@ Losses are marks and a counter. Not carried: units of arguments, targets and
 levels of native spans, ids and parents of spans, which span follows which.
 Neither are source lines, and the other fields of a counter's record.
 
-folded: for each stack the ns in its innermost span or call. A span of tracing is
-below the span around it, or below its process. Not carried: everything that has
-no duration, arguments, what has no beginning or no end.
+folded: for each stack the ns in its innermost span or call. A span of tracing
+is below the span around it, or below its process. Not carried: everything that
+has no duration, arguments, what has no beginning or no end.
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
