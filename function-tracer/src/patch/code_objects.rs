@@ -31,6 +31,7 @@ use super::places::{LOWEST, near};
 use crate::arch::{self, HOP_BYTES};
 use crate::sites::loader;
 use crate::sites::maps;
+use crate::sites::scan::TRAMPOLINES;
 
 /// Bytes for trampolines of a group: a share of the addresses that it takes, of which code is a part.
 const BYTES_LEAST: u64 = 1 << 20;
@@ -137,7 +138,7 @@ impl Room {
     /// Has an object for code at `range` mapped there. `None`: the loader does not. `number` is
     /// another one for each object.
     fn load(range: Range<u64>, frame: &[u8], number: usize) -> Option<Self> {
-        let file = File::from(memfd_create("ringmark-trampolines", MemfdFlags::CLOEXEC).ok()?);
+        let file = File::from(memfd_create(TRAMPOLINES, MemfdFlags::CLOEXEC).ok()?);
         file.write_all_at(&object_file::contents(&range, frame), 0)
             .ok()?;
         // No other object is opened by this name, by which the loader tells objects. A debugger tries

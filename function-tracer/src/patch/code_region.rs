@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
+use crate::sites::scan::TRAMPOLINES;
+
 use super::PAGE_BYTES;
 
 /// A reserved range of addresses, which is free again when this is dropped.
@@ -131,7 +133,7 @@ impl Region {
     /// Maps a file with `code` over `pages`, for processes in which memory that was written may
     /// never become executable.
     fn map_code(&self, pages: &Range<usize>, code: &[u8]) -> io::Result<()> {
-        let file = File::from(memfd_create("ringmark-trampolines", MemfdFlags::CLOEXEC)?);
+        let file = File::from(memfd_create(TRAMPOLINES, MemfdFlags::CLOEXEC)?);
         file.write_all_at(code, 0)?;
         let at = self.start + pages.start as u64 * page_bytes();
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;

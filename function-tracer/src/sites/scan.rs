@@ -29,6 +29,8 @@ use crate::arch::{self, Form, Origin};
 /// Bytes of NOPs in front of a function that are passed over at most.
 const IN_FRONT_MAX: u64 = 64;
 const ENDBR64_BYTES: u64 = 4;
+/// Name of the memfd of an object that the loader maps for trampolines.
+pub(crate) const TRAMPOLINES: &str = "ringmark-trampolines";
 /// Path of the memfd that `ringmark trace start -p` loads this object from in a container.
 const OWN_COPY: &[u8] = b"/memfd:libringmark_functions.so";
 
@@ -50,9 +52,7 @@ pub(crate) fn draft(loaded: Loaded, mappings: &[Mapping], is_program: bool) -> O
     let path = mapping
         .map_or(loaded.name.as_path(), |mapping| mapping.path.as_path())
         .to_path_buf();
-    // Its own object, which was loaded from a copy without a name.
-    let is_copy = path.as_os_str().as_bytes().starts_with(OWN_COPY);
-    if !path.has_root() || is_copy {
+    if !path.has_root() || is_own(&path) {
         return None;
     }
     let contents = if is_program {
@@ -68,6 +68,13 @@ pub(crate) fn draft(loaded: Loaded, mappings: &[Mapping], is_program: bool) -> O
         path,
         contents,
     })
+}
+
+/// Whether a mapping is of this library: its own object, loaded from a copy without a name, or its trampolines.
+fn is_own(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    let memfd = path.strip_prefix(b"/memfd:");
+    path.starts_with(OWN_COPY) || memfd.is_some_and(|name| name.starts_with(TRAMPOLINES.as_bytes()))
 }
 
 impl Draft {
