@@ -31,7 +31,7 @@ use crate::engine::{Engine, with_engine};
 use crate::loader_watch::turns;
 use crate::patch::Threads;
 use crate::patch::code_objects::CodeObjects;
-use crate::record::callbacks::Callback;
+use crate::record::{self, callbacks::Callback};
 use crate::tracers::{Tracer, TracerError, TracerKind, TracerOptions, Tracers};
 pub use process_tracers::with_tracers;
 pub use request_error::RequestError;
@@ -49,7 +49,8 @@ fn install_with(threads: Threads) {
     if process_tracers::lock().is_some() {
         return;
     }
-    // Without a lock held, because it waits for the loader's.
+    // Without a lock held, because these wait for the loader's.
+    record::find_in_library();
     let objects = CodeObjects::load();
     with_engine(threads, |engine| engine.make_code_in(objects));
     let mut guard = process_tracers::lock();

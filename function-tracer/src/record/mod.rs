@@ -66,4 +66,4 @@ pub(crate) mod unwritten;
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{MEASURED_SITE, Stub, call_measured, has_shadow_stack};
+pub(crate) use x86_64::{MEASURED_SITE, Stub, call_measured, find_in_library, has_shadow_stack};

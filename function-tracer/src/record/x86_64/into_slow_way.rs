@@ -27,8 +27,8 @@
 
 use core::ffi::c_void;
 use core::mem::offset_of;
-use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as block;
@@ -47,13 +47,22 @@ static SET_CANCEL_STATE: AtomicPtr<c_void> = AtomicPtr::new(nothing as *mut c_vo
 /// In the place of a function that was not found.
 extern "C" fn nothing() {}
 
-/// Finds what the slow way calls of the C library. Called before the first stub can be entered.
-pub(super) fn prepare() {
+/// Whether [`SET_CANCEL_STATE`] was looked for.
+static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
+
+/// Finds what the slow way calls of the C library, once. Called before the first stub can be entered. Waits for the
+/// loader's lock, so the caller must hold none and be no turn of the helper thread: the thread that has it may wait
+/// for that.
+pub(crate) fn find_in_library() {
+    if IS_LOOKED_FOR.load(Relaxed) {
+        return;
+    }
     // SAFETY: the name is a text; the function changes nothing.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_setcancelstate".as_ptr()) };
     if !found.is_null() {
         SET_CANCEL_STATE.store(found, Relaxed);
     }
+    IS_LOOKED_FOR.store(true, Relaxed);
 }
 
 /// All signals but those that an instruction raises itself: where one of these is blocked, the kernel

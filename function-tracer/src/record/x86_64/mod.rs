@@ -36,6 +36,7 @@ mod stub_frames;
 mod vectors;
 
 pub(crate) use handler_safe::{add, raise};
+pub(crate) use into_slow_way::find_in_library;
 pub(crate) use measured_function::{MEASURED_SITE, call_measured};
 pub(crate) use processor::{alternate_stack, current_cpu, has_shadow_stack, trap};
 pub(crate) use stub::Stub;

@@ -6,7 +6,7 @@ use super::call_stubs::{
 };
 use super::inside_stub::ringmark_enter_any_inside;
 use super::profile_stubs::ringmark_enter_profile;
-use super::{into_slow_way, vectors};
+use super::vectors;
 use crate::patch::Target;
 
 /// A stub, which a trampoline jumps to.
@@ -38,7 +38,6 @@ impl Stub {
     /// The target of trampolines that jump to this stub. From this call on they may.
     pub(crate) fn target(self) -> Target {
         vectors::prepare();
-        into_slow_way::prepare();
         let stub: unsafe extern "C" fn() = match self {
             Self::Calls => ringmark_enter,
             Self::CallsWithSleds => ringmark_enter_sleds,
