@@ -8,7 +8,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, commands, require_tools, run, wait_until};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 36] = [
+const LINES: [&str; 37] = [
     "--help",
     "--version",
     "help cat",
@@ -18,6 +18,7 @@ const LINES: [&str; 36] = [
     "list a.rmk",
     "record -p PID -o - --for 10ms",
     "snapshot -p PID -o -",
+    "profile -p PID --for 10ms",
     "events a.rmk",
     "events -p PID --json",
     "events -p PID --enable *",

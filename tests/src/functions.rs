@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use ringmark_reader::{Access, Session, control};
+
 use crate::binary;
 use crate::fixture::Fixture;
-use crate::{Finished, Running, program, run, workspace_root};
+use crate::{Finished, Running, program, run, wait_until, workspace_root};
 
 /// How long a command may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -86,8 +88,20 @@ pub fn start(fixture: &Fixture, program: &Path) -> Running {
     command.env("RINGMARK", "mode=overwrite,ring=1M");
     command.env("LD_PRELOAD", library()).args(["-1", "200"]);
     let program = Running::start(&mut command).expect("it starts");
-    let _ = fixture.ring_file();
+    wait_for_tracers(fixture, "open=");
     program
+}
+
+/// Waits until the function tracers of a program say this of their state: its ring file is there before them.
+///
+/// # Panics
+/// When they never do.
+pub fn wait_for_tracers(fixture: &Fixture, said: &str) {
+    let session = Session::open(&fixture.ring_file(), Access::Control).expect("a session");
+    wait_until(LIMIT, "the function tracers", || {
+        let answer = control::request(&session, "trace status", LIMIT).ok()?;
+        (answer.status == 0 && answer.text.contains(said)).then_some(())
+    });
 }
 
 /// Calls of each function in a dump, as `report --json` says it.

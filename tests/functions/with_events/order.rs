@@ -14,6 +14,8 @@ use super::program::{Copy, EARLY, Work};
 pub(crate) enum Part {
     /// All.
     Whole,
+    /// All but what came before the recording began.
+    Recorded,
     /// Those in the time that all sessions cover, up to the last one.
     Cover,
 }
@@ -193,7 +195,7 @@ impl Thread {
 /// Threads by their number in the process; nothing is lost.
 fn threads(dump: &Dump, work: &Work, part: Part) -> BTreeMap<u32, Thread> {
     let from_ns = match part {
-        Part::Whole => 0,
+        Part::Whole | Part::Recorded => 0,
         Part::Cover => cover_of(dump),
     };
     let mut threads: BTreeMap<u32, Thread> = BTreeMap::new();
@@ -207,7 +209,7 @@ fn threads(dump: &Dump, work: &Work, part: Part) -> BTreeMap<u32, Thread> {
                     thread.take(&event, work, part);
                 }
             }
-            Output::Lost(lost) if lost.t_ns > from_ns || part == Part::Whole => {
+            Output::Lost(lost) if lost.t_ns > from_ns || part != Part::Cover => {
                 panic!("lost inside of the cover: {:?}", lost.loss)
             }
             Output::Lost(_) => {}
@@ -242,7 +244,7 @@ pub(crate) fn check(dump: &Dump, work: &Work, copy: Copy, part: Part, what: &str
     println!("{what}: {events} events, {calls} calls in {seconds:.1} s, all in order");
     let rounds = work.threads * work.rounds;
     match part {
-        Part::Whole => assert_eq!(
+        Part::Whole | Part::Recorded => assert_eq!(
             (events, calls),
             (rounds, rounds * (1 + work.leaves)),
             "{what}"
@@ -288,8 +290,9 @@ fn fault_of_thread(thread: &Thread, work: &Work, part: Part) -> Option<String> {
     if !cut.is_before(start, work.leaves) {
         return Some(format!("{cut:?} before round {start}"));
     }
-    let is_whole = (start, thread.early) == (0, EARLY);
-    (part == Part::Whole && !is_whole).then(|| format!("from {start} on, {} early", thread.early))
+    let early = if part == Part::Recorded { 0 } else { EARLY };
+    let is_whole = (start, thread.early) == (0, early);
+    (part != Part::Cover && !is_whole).then(|| format!("from {start} on, {} early", thread.early))
 }
 
 /// What all threads did in the cover.

@@ -306,8 +306,6 @@ impl Args {
     fn sink(&self) -> Sink {
         match self.json.is_on() {
             true => Sink::direct(),
-            // A command that was broken into lines would be none.
-            false if self.figures.slowest.is_some() => Sink::paged(),
             false => Sink::paged().within(self.wide.columns()),
         }
     }
@@ -352,7 +350,8 @@ impl Args {
         for line in cover::lines(dump).iter().chain(&self.figures.part()) {
             writeln!(out, "{line}")?;
         }
-        slowest::write(&figures.slowest, &source, Style::detect(), out)?;
+        let form = (Style::detect(), self.wide.columns());
+        slowest::write(&figures.slowest, &source, form, out)?;
         // They have no duration, so they are not among the slowest.
         if let Some(line) = span_table::open_spans(figures) {
             writeln!(out, "{line}")?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use ringmark_console::file::is_standard;
 use ringmark_console::shell::quoted;
 use ringmark_console::units::{counted, duration};
+use ringmark_console::width::width;
 use ringmark_console::{Style, printable};
 
 /// Writes three lines for each: what it was, when and where, and the command that shows its lines.
@@ -18,7 +19,7 @@ use ringmark_console::{Style, printable};
 pub(crate) fn write(
     slowest: &Slowest<'_>,
     source: &Source<'_>,
-    style: Style,
+    (style, columns): (Style, Option<usize>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     for span in slowest.spans() {
@@ -31,10 +32,31 @@ pub(crate) fn write(
         writeln!(out, "{heading}{took:>8}  {name}{plain}{args}")?;
         writeln!(out, "          {}", place(span))?;
         if let Some(words) = source.command(span, quoted) {
-            writeln!(out, "          {}", words.join(" "))?;
+            writeln!(out, "          {}", in_lines(&words, columns))?;
         }
     }
     Ok(())
+}
+
+/// A command as a shell takes it, in lines of at most that many columns, as far as its words let it.
+fn in_lines(words: &[String], columns: Option<usize>) -> String {
+    const INDENT: usize = 10;
+    const GOES_ON: &str = " \\\n  ";
+    let (mut text, mut at) = (String::new(), INDENT);
+    for word in words {
+        let wide = width(word);
+        // Room for what says that the line goes on.
+        if !text.is_empty() && columns.is_some_and(|columns| at + 1 + wide + 2 > columns) {
+            text += GOES_ON;
+            at = 2;
+        } else if !text.is_empty() {
+            text.push(' ');
+            at += 1;
+        }
+        text += word;
+        at += wide;
+    }
+    text
 }
 
 /// A JSON object for each: that of `cat`, with the command that shows its lines.
