@@ -153,7 +153,7 @@ fn many_sessions_that_overlap() {
     let dir = TempDir::new("readers-memory-many").unwrap();
     let (sessions, pages, limit) = match is_long() {
         true => (500, 66, 96 << 20),
-        false => (40, 10, 16 << 20),
+        false => (40, 10, 24 << 20),
     };
     let mut events = 0;
     let files = (0..sessions).map(|number| {
