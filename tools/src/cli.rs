@@ -9,6 +9,7 @@ use std::io::Write;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use ringmark_console::width::wrap;
 use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, note, refuse};
 
 use crate::commands::{
@@ -149,6 +150,13 @@ Help:
   ringmark --help               all commands and exit codes
 ";
 
+/// The first help in lines of at most that many columns.
+fn first_help_within(columns: Option<usize>) -> String {
+    let columns = columns.unwrap_or(HELP_COLUMNS);
+    let lines = FIRST_HELP.lines().map(|line| wrap(line, columns) + "\n");
+    lines.collect()
+}
+
 /// Whether a command line asks for the first help, and how it ends then.
 fn first_help() -> Option<Exit> {
     let mut words = std::env::args_os().skip(1);
@@ -158,12 +166,12 @@ fn first_help() -> Option<Exit> {
     }
     match word.as_deref().map(OsStr::to_str) {
         None => {
-            eprint!("{FIRST_HELP}");
+            eprint!("{}", first_help_within(columns(io::stderr())));
             Some(Exit::USAGE)
         }
         // A closed pipe does not matter to help.
         Some(Some("-h" | "help")) => {
-            let _ = io::stdout().write_all(FIRST_HELP.as_bytes());
+            let _ = io::stdout().write_all(first_help_within(columns(io::stdout())).as_bytes());
             Some(Exit::FINE)
         }
         Some(_) => None,
