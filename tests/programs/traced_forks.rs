@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use ringmark::event;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// Call sites of [`all_sites`].
 const SITES: u64 = 512;
@@ -45,6 +46,18 @@ fn fork(child: impl FnOnce()) -> i32 {
     pid
 }
 
+/// What is said goes to the recorder itself.
+fn to_recorder() {
+    let _ = ringmark::tracing::init();
+}
+
+/// What is said goes to a registry, and to the recorder through a layer.
+fn to_layer() {
+    let _ = ringmark::start_from_env();
+    let registry = tracing_subscriber::registry().with(ringmark::tracing::layer());
+    tracing::subscriber::set_global_default(registry).expect("the first subscriber");
+}
+
 /// Waits for a child; whether it ended by itself.
 fn ended_well(pid: i32) -> bool {
     let mut status = 0;
@@ -55,12 +68,12 @@ fn ended_well(pid: i32) -> bool {
 
 /// Threads meet every site for the first time while another one forks; so do its children. Again
 /// and again in new processes; says how many children got stuck.
-fn new_sites(rounds: u64) {
+fn new_sites(rounds: u64, listen: fn()) {
     let mut stuck = 0;
     for _ in 0..rounds {
         // Its exit status is the number of its children that got stuck.
         let parent = fork(|| {
-            let _ = ringmark::tracing::init();
+            listen();
             let threads: Vec<_> = (0..3).map(|_| thread::spawn(all_sites)).collect();
             let children: Vec<_> = (0..6).map(|_| fork_a_child()).collect();
             let stuck = children.into_iter().filter(|pid| !ended_well(*pid));
@@ -142,7 +155,8 @@ fn main() {
     let how = arguments.next().expect("a way");
     let count = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(4);
     match how.as_str() {
-        "sites" => new_sites(count),
+        "sites" => new_sites(count, to_recorder),
+        "sites-of-a-layer" => new_sites(count, to_layer),
         "spans" => spans(),
         "types" => types(),
         _ => panic!("unknown way {how}"),

@@ -28,12 +28,11 @@ fn events(dump: &Dump) -> Vec<Event<'_>> {
     items.collect()
 }
 
-#[test]
-fn a_fork_while_threads_meet_new_sites_leaves_no_child_stuck() {
+fn threads_meet_new_sites(how: &str) {
     const ROUNDS: usize = 6;
     const CHILDREN: usize = 6;
     let fixture = Fixture::new("sites");
-    let said = run(&fixture, &format!("sites {ROUNDS}"));
+    let said = run(&fixture, &format!("{how} {ROUNDS}"));
     let (stuck, sites) = said.trim().split_once(" of ").expect("two numbers");
     assert_eq!(stuck, "0", "children got stuck");
     let sites: u64 = sites.parse().expect("a number");
@@ -49,6 +48,16 @@ fn a_fork_while_threads_meet_new_sites_leaves_no_child_stuck() {
     let mut expected = vec![sites; ROUNDS * CHILDREN];
     expected.extend([3 * sites; ROUNDS]);
     assert_eq!(counts, expected);
+}
+
+#[test]
+fn a_fork_while_threads_meet_new_sites_leaves_no_child_stuck() {
+    threads_meet_new_sites("sites");
+}
+
+#[test]
+fn nor_does_it_where_the_recorder_is_a_layer() {
+    threads_meet_new_sites("sites-of-a-layer");
 }
 
 #[test]

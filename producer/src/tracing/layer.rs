@@ -140,7 +140,7 @@ where
         if !sites::is_log_callsite(metadata)
             && let Some(site) = sites::site_of(metadata)
         {
-            site.look();
+            let _ = site.look();
         }
         Interest::always()
     }

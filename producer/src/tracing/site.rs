@@ -5,7 +5,7 @@
 //! of them a type is for many combinations: it has all fields of the site, and each may be absent.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
@@ -29,6 +29,10 @@ const EXACT: usize = 4;
 /// Types for many combinations, one for each field whose kind was not known before, or changes. In the last
 /// one everything is text.
 const OPTIONAL: usize = FIELDS_MAX + 1;
+/// The session was not asked yet whether a site is on.
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
 /// What the fields after the last one that is typed are called together.
 const FURTHER: &str = "…";
 
@@ -52,7 +56,8 @@ pub(super) struct Site {
     pub(super) hash: u64,
     /// Names of its fields, in the order of their indices.
     fields: Box<[&'static str]>,
-    on: AtomicBool,
+    /// [`UNKNOWN`], [`OFF`] or [`ON`].
+    state: AtomicU8,
     /// For an event: without and with a span that it names. For a span: made, late values.
     variants: [Variants; 2],
 }
@@ -193,8 +198,8 @@ fn words_of(kind: Kind) -> usize {
 }
 
 thread_local! {
-    /// This thread is registering a type: an event that comes in between (from an allocator, from
-    /// a signal handler) must not do the same.
+    /// This thread has the session's lock, to register a type or to ask for a site: an event that comes in
+    /// between (from an allocator, from a signal handler) must not take it.
     static REGISTERING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -206,27 +211,52 @@ impl Site {
             is_log: false,
             hash,
             fields,
-            on: AtomicBool::new(false),
+            state: AtomicU8::new(UNKNOWN),
             variants: Default::default(),
         }
     }
 
-    /// Whether the site was on when the filter last changed.
+    /// Whether the site was on when the filter last changed. A thread that comes while another one registers
+    /// the call site, and a child that was forked at that moment, ask the session here.
+    #[inline]
     pub(super) fn is_on(&self) -> bool {
-        self.on.load(Relaxed)
+        match self.state.load(Relaxed) {
+            UNKNOWN => self.look_first(),
+            state => state == ON,
+        }
     }
 
-    /// Asks the session whether the site is on.
-    pub(super) fn look(&self) -> bool {
+    #[cold]
+    fn look_first(&self) -> bool {
+        let Some(on) = self.ask() else {
+            session::count_lost(Cause::Nested);
+            return false;
+        };
+        // Whoever was asked since knows of a later filter.
+        let _ = (self.state).compare_exchange(UNKNOWN, state_of(on), Relaxed, Relaxed);
+        on
+    }
+
+    /// Asks the session whether the site is on. `None`: this thread is registering a type; it asks later.
+    pub(super) fn look(&self) -> Option<bool> {
+        let on = self.ask()?;
+        self.state.store(state_of(on), Relaxed);
+        Some(on)
+    }
+
+    fn ask(&self) -> Option<bool> {
         static UNUSED: TypeState = TypeState::new();
         let what = if self.is_span {
             What::SpanNew
         } else {
             What::Event
         };
+        if REGISTERING.replace(true) {
+            return None;
+        }
         let on = session::is_wanted(&self.event_type(what, &UNUSED));
-        self.on.store(on, Relaxed);
-        on
+        REGISTERING.set(false);
+        Some(on)
     }
 
     /// Whether its records are known to be off, without a lock.
@@ -551,6 +581,10 @@ impl Variants {
             .map(|variant| variant.kinds)
             .chain(optional.map(|one| one.variant.kinds))
     }
+}
+
+fn state_of(on: bool) -> u8 {
+    if on { ON } else { OFF }
 }
 
 /// End of a field that starts at a whole word, as all do.

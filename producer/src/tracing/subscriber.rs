@@ -45,15 +45,17 @@ impl Subscriber for Recorder {
             // Each record has a target of its own, looked at when it comes.
             return Interest::sometimes();
         }
-        match sites::site_of(metadata) {
-            Some(site) if site.look() => Interest::always(),
+        match sites::site_of(metadata).map(Site::look) {
+            Some(Some(true)) => Interest::always(),
+            Some(None) => Interest::sometimes(),
             _ => Interest::never(),
         }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Sites of the program are on or off by their interest; one is asked for here only where another
-        // subscriber lives, too. A record of `log` has no site yet: its own one decides when it comes.
+        // Sites of the program are on or off by their interest; one is asked for here where another subscriber
+        // lives, too, and while another thread registers it. A record of `log` has no site yet: its own one
+        // decides when it comes.
         let site = sites::find(metadata);
         site.is_none_or(|site| site.is_log || site.is_on())
     }
