@@ -2,10 +2,11 @@
 //! What happens, and when, follows from a seed that is printed.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_reader::{Access, Session};
 use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Counters, Fixture, is_mapped};
@@ -266,6 +267,16 @@ fn expect_all(scene: &Scene, mut emitted: Vec<u64>) {
     assert_eq!(found, emitted, "stored and counted, by thread");
 }
 
+/// Whether the streamer let go of a session since all of it is stored, or removed it.
+fn is_taken(file: &Path) -> bool {
+    let Ok(session) = Session::open(file, Access::Observe) else {
+        return !file.exists();
+    };
+    let ring = session.ring();
+    let mut slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+    session.process_ended() && slots.all(|slot| slot.consumed() == slot.produced())
+}
+
 #[test]
 fn what_is_emitted_is_stored_once_or_counted() {
     if !require_tools(&["unshare", "mount", "nsenter", "gcc", "df"]) {
@@ -290,8 +301,8 @@ fn what_is_emitted_is_stored_once_or_counted() {
     // One that was started just now has to find the sessions.
     let streamer = scene.streamer.take().unwrap();
     for file in scene.fixture.ring_files() {
-        wait_until(LONG, "a session that is found, or gone", || {
-            (!file.exists() || is_mapped(&streamer, &file)).then_some(())
+        wait_until(LONG, "a session that is found, taken or gone", || {
+            (is_mapped(&streamer, &file) || is_taken(&file)).then_some(())
         });
     }
     streamer.signal(Signal::TERM).unwrap();

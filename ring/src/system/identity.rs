@@ -126,16 +126,16 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
     alive_if(holds || is_mapped(&header.pid.to_string(), file))
 }
 
-/// Whether a process that can be seen has the same time namespace: the same monotonic clock, and
-/// start times that count from the same moment. `true` where that cannot be seen, because time
-/// namespaces are rare and its times would otherwise be useless.
+/// Whether a process has the same time namespace: the same monotonic clock, and start times that count from
+/// the same moment. `None`: that cannot be read, as of one that has just ended. Where the kernel knows no
+/// such namespaces, all share their clocks.
 #[must_use]
-pub fn shares_clocks(who: &str) -> bool {
+pub fn shares_clocks(who: &str) -> Option<bool> {
     let namespace = |who: &str| fs::metadata(format!("/proc/{who}/ns/time")).map(|m| m.ino());
-    match (namespace(who), namespace("self")) {
-        (Ok(theirs), Ok(ours)) => theirs == ours,
-        _ => true,
-    }
+    let Ok(ours) = namespace("self") else {
+        return Some(true);
+    };
+    Some(namespace(who).ok()? == ours)
 }
 
 fn alive_if(condition: bool) -> Liveness {

@@ -4,13 +4,14 @@ use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, SessionHeader};
 use ringmark_ring::{RingFile, clock, identity};
 
-/// As [`Session::shares_clocks`](super::Session::shares_clocks). The time namespace of a process that is gone or out of sight
-/// cannot be read. Then the session's own samples decide, as precisely as its nominal rate allows.
+/// As [`Session::shares_clocks`](super::Session::shares_clocks). The time namespace of a process that is gone, ends just now
+/// or is out of sight cannot be read. Then the session's own samples decide, as precisely as its nominal rate allows.
 pub(super) fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
     const TOLERANCE_NS: u64 = 1_000_000_000;
     let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
-    if is_seen {
-        return identity::shares_clocks(&header.pid.to_string());
+    let seen = is_seen.then(|| identity::shares_clocks(&header.pid.to_string()));
+    if let Some(shared) = seen.flatten() {
+        return shared;
     }
     if header.boot_id != identity::boot_id() {
         return false;
