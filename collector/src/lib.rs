@@ -31,7 +31,7 @@ mod host_shares;
 mod hosts;
 mod incoming_block;
 mod listen;
-#[doc(hidden)]
+#[cfg(feature = "models")]
 pub mod machines;
 mod messages;
 mod metrics;
@@ -43,13 +43,16 @@ pub mod policy_key;
 mod reason;
 mod refusals;
 mod server;
+#[cfg(feature = "models")]
+mod set_clock;
 mod settings;
-#[doc(hidden)]
+#[cfg(feature = "models")]
 pub mod socketless_collector;
 mod storage;
 pub mod store;
 mod token_guesses;
 mod unix_socket;
+#[cfg_attr(not(feature = "models"), expect(unreachable_pub))]
 mod unproved;
 
 pub use deny_rule::{BadRule, DenyRule};

@@ -15,6 +15,7 @@ mod lane;
 mod lane_share;
 mod proof;
 mod sessions;
+#[cfg(feature = "models")]
 pub(crate) mod stepped;
 mod terms;
 

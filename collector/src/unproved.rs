@@ -144,6 +144,7 @@ impl Waiting {
 }
 
 impl Place {
+    #[cfg(feature = "models")]
     /// Whether the connection must make way.
     pub fn is_to_go(&mut self) -> bool {
         self.stays.try_recv() == Err(oneshot::error::TryRecvError::Closed)

@@ -43,6 +43,7 @@ mod session;
 mod session_contents;
 mod session_directories;
 mod sessions;
+#[cfg(feature = "models")]
 pub(crate) mod stepped_objects;
 mod store_directory;
 mod turns;

@@ -169,6 +169,7 @@ impl Objects {
         self.uploads.credits()
     }
 
+    #[cfg(feature = "models")]
     /// What is to be put.
     pub(super) const fn uploads(&self) -> &Arc<Uploads> {
         &self.uploads
@@ -189,6 +190,7 @@ impl Objects {
         self.context.room.follow()
     }
 
+    #[cfg(feature = "models")]
     /// A session of which blocks are counted and not kept.
     pub(super) fn counted_session(&self, session: Uuid, host: &str, content: &[u8]) -> LaneSession {
         let owner = Owner {

@@ -15,7 +15,8 @@ use super::objects::{LaneSession, ObjectStore};
 use super::options::{Retention, StoreOptions, SyncMode};
 use super::session::SharedSession;
 use super::store_directory::DirectoryOptions;
-use crate::clock::{SetClock, Ticking};
+use crate::clock::Ticking;
+use crate::set_clock::SetClock;
 
 /// Memory for what is known of sessions, in bytes.
 const SESSION_BYTES: u64 = 64 << 20;

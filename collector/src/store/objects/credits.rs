@@ -184,6 +184,7 @@ impl Credits {
         taken.kept + taken.held
     }
 
+    #[cfg(feature = "models")]
     /// What is taken, in bytes.
     pub(in crate::store) fn taken_in_all(&self) -> u64 {
         lock(&self.taken).all()

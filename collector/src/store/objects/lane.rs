@@ -69,6 +69,7 @@ impl Lane {
         self.add(owner, now, |open| open.append(owner, block, preamble))
     }
 
+    #[cfg(feature = "models")]
     /// Counts bytes of blocks that are not there, likewise.
     pub(super) fn count(
         &mut self,

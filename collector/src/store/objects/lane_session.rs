@@ -89,6 +89,7 @@ impl LaneSession {
         self.note_segment(segment);
     }
 
+    #[cfg(feature = "models")]
     /// Counts bytes of blocks that are not there; returns the number of their segment.
     pub(in crate::store) fn count(&mut self, bytes: u64) -> u64 {
         let (owner, preamble) = (&self.owner, || self.preamble());

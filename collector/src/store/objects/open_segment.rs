@@ -159,6 +159,7 @@ impl OpenSegment {
         self.bytes += block.len() as u64;
     }
 
+    #[cfg(feature = "models")]
     /// Counts bytes of blocks that are not there, likewise: models of many hosts have none.
     pub(super) fn count(&mut self, owner: &Owner, bytes: u64, preamble: impl FnOnce() -> Vec<u8>) {
         let _ = self.part_of(owner, preamble);

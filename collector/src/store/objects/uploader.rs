@@ -92,6 +92,7 @@ impl Uploads {
         self.change(|lane, now| lane.append(owner, block, preamble, now))
     }
 
+    #[cfg(feature = "models")]
     /// Counts bytes of blocks that are not there; returns the number of their segment.
     pub(super) fn count(
         &self,
@@ -228,12 +229,14 @@ impl Uploads {
         Putting::new(segment, &hour_of(now_ns()), self.collector)
     }
 
+    #[cfg(feature = "models")]
     /// The next segment, if one is to be put now.
     pub(in crate::store) fn take(&self) -> Option<Putting> {
         let segment = lock(&self.lane).take(self.ticking.now());
         segment.map(|segment| self.putting(segment))
     }
 
+    #[cfg(feature = "models")]
     /// When the next segment is to be put; `None`: there is none.
     pub(in crate::store) fn due(&self) -> Option<Instant> {
         lock(&self.lane).due()
