@@ -82,6 +82,9 @@ impl TriggerWatch {
 struct Asked {
     uuid: Uuid,
     session: Session,
+    /// Bytes of its schema when it answered that it has no function tracer. One that comes later describes its
+    /// types, so the process need not be woken up to be asked.
+    without_tracer_at: Option<u64>,
 }
 
 /// What became of a question.
@@ -91,7 +94,9 @@ enum Answered {
     Wanted,
     /// None does now.
     NotNow,
-    /// The session ended, or has no tracers.
+    /// The process has no function tracer.
+    NoTracer,
+    /// The session ended.
     Never,
 }
 
@@ -103,17 +108,34 @@ fn ask_all(to_watch: &Receiver<Watched>, tell: &Sender<Uuid>) {
         match to_watch.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Watched { uuid, ring_file }) => {
                 let session = Session::open(&ring_file, Access::Control).ok();
-                asked.extend(session.map(|session| Asked { uuid, session }));
+                asked.extend(session.map(|session| Asked {
+                    uuid,
+                    session,
+                    without_tracer_at: None,
+                }));
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => next = Instant::now() + ASK_EVERY,
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        asked.retain(|asked| match ask(&asked.session) {
+        asked.retain_mut(|asked| match asked.ask() {
             Answered::Wanted => tell.send(asked.uuid).is_ok(),
-            Answered::NotNow => true,
+            Answered::NotNow | Answered::NoTracer => true,
             Answered::Never => false,
         });
+    }
+}
+
+impl Asked {
+    fn ask(&mut self) -> Answered {
+        // Before the question: a tracer that comes meanwhile is seen the next time.
+        let schema = self.session.ring().schema_log().published();
+        if self.without_tracer_at == Some(schema) && !self.session.ended() {
+            return Answered::NoTracer;
+        }
+        let answered = ask(&self.session);
+        self.without_tracer_at = (answered == Answered::NoTracer).then_some(schema);
+        answered
     }
 }
 
@@ -124,7 +146,7 @@ fn ask(session: &Session) -> Answered {
     };
     let answer = control::request(session, &request.to_string(), ANSWER_WITHIN);
     match answer {
-        Ok(answer) if answer.status != 0 => Answered::Never,
+        Ok(answer) if answer.status != 0 => Answered::NoTracer,
         Ok(answer) => match AnswerLine::all(&answer.text).any(is_snapshot) {
             true => Answered::Wanted,
             false => Answered::NotNow,
