@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     /// How often in each call outside of handlers a signal comes at one and the same instruction; 0:
     /// never. (Where it comes every time, a search for room never ends before the page is full.)
     pub(crate) signals: u64,
+    /// At which instructions: those whose place in the program's text this divides.
+    pub(crate) signals_at: u64,
     /// In handlers another signal comes at every stop whose number this divides; 0: none.
     pub(crate) inner_every: u64,
     /// The test consumes at every state whose number this divides; 0: never.
@@ -58,6 +60,7 @@ impl Plan {
             page: "4K",
             ring: "12K",
             signals: 0,
+            signals_at: 1,
             inner_every: 0,
             consume_every: 0,
             full_every: 500,
@@ -216,6 +219,7 @@ impl<'p> Run<'p> {
             return Ok(None);
         }
         let returned = thread.leave_handler(at);
+        let place = at - self.text[0].0;
         let calls = self.check()?;
         // Changes before and behind each call of the main thread, and of others.
         let call = [0, 3]
@@ -224,7 +228,8 @@ impl<'p> Run<'p> {
             .sum();
         let state = self.report.states;
         let thread = self.threads.last_mut().ok_or("a thread")?;
-        Ok((!returned)
+        let may_come = !thread.returns.is_empty() || place.is_multiple_of(self.plan.signals_at);
+        Ok((!returned && may_come)
             .then(|| thread.signal(self.plan, at, call, state))
             .flatten())
     }
