@@ -259,6 +259,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "collector/src/",
         &[
+            "set_clock",
             "clock",
             "mutex",
             "reason",
