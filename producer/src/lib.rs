@@ -122,6 +122,7 @@ mod clock;
 mod description;
 mod event;
 mod setup;
+pub mod testing;
 
 // What traces, or what stands in for it where Ringmark cannot trace. Cargo.toml has the same rule.
 #[cfg(all(
