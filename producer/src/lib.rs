@@ -121,6 +121,7 @@ pub mod client;
 mod clock;
 mod description;
 mod event;
+mod recorded;
 mod setup;
 pub mod testing;
 

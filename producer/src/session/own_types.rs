@@ -7,7 +7,7 @@ use ringmark_format::schema::{
 use zerocopy::FromBytes;
 
 use super::life::Session;
-use crate::testing::Recorded;
+use crate::recorded::Recorded;
 
 impl Session {
     /// This thread's events after the first `from` records of each ring, and how many are not there any more.

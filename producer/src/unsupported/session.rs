@@ -10,8 +10,8 @@ use ringmark_format::{TypeId, Uuid};
 
 use super::ring::Reservation;
 use crate::description::{Description, Now};
+use crate::recorded::Recorded;
 use crate::setup::{Options, StartError};
-use crate::testing::Recorded;
 
 /// A handle to the session of this process: there is none.
 #[derive(Debug, Clone, Copy)]
