@@ -484,8 +484,18 @@ extern struct ringmark_type *__stop_ringmark_types[] __attribute__((__visibility
 /* The section is there also where no type is. */
 RINGMARK_SECTION_ static struct ringmark_type *ringmark_listed_none_ = NULL;
 
+/* No function of the program's own: without patch sites and other instrumentation. */
+#if defined(__has_attribute)
+#if __has_attribute(__patchable_function_entry__)
+#define RINGMARK_UNTRACED_ __attribute__((__patchable_function_entry__(0), __no_instrument_function__))
+#endif
+#endif
+#ifndef RINGMARK_UNTRACED_
+#define RINGMARK_UNTRACED_ __attribute__((__no_instrument_function__))
+#endif
+
 /* The library takes each section once. */
-__attribute__((__constructor__(101))) static void ringmark_register_types_(void) {
+RINGMARK_UNTRACED_ __attribute__((__constructor__(101))) static void ringmark_register_types_(void) {
     ringmark_register_types(RINGMARK_LAYOUT, &ringmark_thread_block, __start_ringmark_types,
                             __stop_ringmark_types);
 }

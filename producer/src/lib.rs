@@ -121,7 +121,9 @@ pub mod client;
 mod clock;
 mod description;
 mod event;
+mod recorded;
 mod setup;
+pub mod testing;
 
 // What traces, or what stands in for it where Ringmark cannot trace. Cargo.toml has the same rule.
 #[cfg(all(

@@ -14,6 +14,8 @@ use ringmark_tests::trace_processor::{ask, trace_processor};
 use ringmark_tests::{require_tools, ringmark, run};
 use serde_json::Value;
 
+use crate::outputs::theirs::{LOST, discarded};
+
 const THREADS: [&str; 3] = ["known-0", "known-1", "known-2"];
 const EVENT: &str = "known.event";
 
@@ -147,12 +149,7 @@ fn in_ctf(folder: &Path) -> (ByName, BTreeSet<String>, u64) {
         let thread = rest.split('"').nth(1).expect("a thread");
         threads.insert(thread.to_owned());
     }
-    let text = done.stderr_text();
-    let lost = text.lines().filter_map(|line| {
-        let (_, rest) = line.split_once("discarded ")?;
-        rest.split(' ').next()?.parse::<u64>().ok()
-    });
-    (found, threads, lost.sum())
+    (found, threads, discarded(&done.stderr_text()))
 }
 
 fn digits(value: &Value) -> u64 {
@@ -186,10 +183,6 @@ fn in_perfetto(folder: &Path, file: &Path) -> (ByName, BTreeMap<String, u64>) {
 /// Names of the threads that have anything in a file.
 const NAMES: &str = "select distinct t.name from thread t join thread_track k using (utid) \
     join slice s on s.track_id = k.id order by 1";
-/// Events that are not here, over all threads.
-const LOST: &str = "select cast(coalesce(sum(most), 0) as int) from (select max(value) as most \
-    from counter c join track t on t.id = c.track_id where t.name = 'events not here' group by \
-    c.track_id)";
 const SHOWN: &str = "select count(*) from slice where name glob 'known.*'";
 
 #[test]

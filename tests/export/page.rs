@@ -124,7 +124,7 @@ fn compare_percentiles(table: &Value, dump: &Dump) {
 }
 
 /// A duration as the page writes it.
-fn nanoseconds(text: &str) -> f64 {
+pub(crate) fn nanoseconds(text: &str) -> f64 {
     let (number, unit) = text.split_once(' ').expect("a number and a unit");
     let ns = match unit {
         "ns" => 1.0,

@@ -1,6 +1,7 @@
 //! Promise: Perfetto's trace processor finds in an export what the programs did and what our decoder
 //! finds: counts, names, arguments, durations, depths, threads, losses.
 
+use crate::outputs::theirs::LOST;
 use crate::pictured;
 
 use std::collections::BTreeMap;
@@ -27,9 +28,6 @@ const DEPTHS: &str = "select s.name, count(*), sum(s.depth + coalesce(cast(subst
     where s.dur > 0 and not exists (select 1 from args where args.arg_set_id = s.arg_set_id \
     and key = 'debug.began') and (t.name glob 'functions*' or exists \
     (select 1 from thread_track tt where tt.id = t.id)) group by s.name order by s.name";
-/// Events that are not here, over all threads and processes.
-const LOST: &str = "select cast(coalesce(sum(most), 0) as int) from (select max(value) as most from counter c \
-    join track t on t.id = c.track_id where t.name = 'events not here' group by c.track_id)";
 /// Calls of `luaB_pcall` around calls of it.
 const IN_ITSELF: &str = "select count(*) from slice s, ancestor_slice(s.id) a \
     where s.name = 'luaB_pcall' and a.name = 'luaB_pcall'";

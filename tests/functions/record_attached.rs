@@ -10,6 +10,7 @@ use std::time::Duration;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, calls, compile, expect_error, ringmark, tool};
 use ringmark_tests::{Finished, Running, require_tools, run, wait_until};
+use rustix::process::Signal;
 
 /// Calls functions until it is killed, a thousand rounds at a time.
 const LOOP: &str = "#include <unistd.h>\n\
@@ -32,7 +33,9 @@ fn start(fixture: &Fixture, flags: &str) -> Running {
 
 fn record(fixture: &Fixture, pid: u32, words: &str) -> Command {
     let mut command = tool(fixture);
-    command.args(["record", "-p", &pid.to_string(), "--kind", "graph", "-o"]);
+    command.args(["record", "-p", &pid.to_string(), "--kind", "graph"]);
+    // Each call of them counts.
+    command.args(["--budget", "off", "-o"]);
     command
         .arg(fixture.path("run.rmk"))
         .args(words.split_whitespace());
@@ -88,6 +91,44 @@ fn a_running_program_is_recorded_for_a_time() {
     let earlier = found.get("middle").copied().unwrap_or(0);
     assert!(found["leaf"] > 0 && earlier <= 1, "{found:?}");
     assert!(fixture.path("run.rmk.old").exists());
+    drop(program.kill());
+}
+
+/// Where functions are not named, those that cost too much are given up, and the trace is not called complete.
+#[test]
+fn all_functions_of_a_running_program_have_a_budget() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("record-attached-budget");
+    let program = compile(&fixture, "budget.c", "budget", SITES);
+    let program = Running::start(&mut fixture.command(program)).expect("it starts");
+    let pid = program.id().to_string();
+    let file = fixture.path("run.rmk");
+    let mut command = tool(&fixture);
+    command.args(["record", "-p", &pid, "--kind", "graph", "-o"]);
+    let recorder = Running::start(command.arg(&file)).expect("it starts");
+    wait_until(SOON, "a function that is given up", || {
+        let said = status(&fixture, program.id());
+        (said.contains("budget 10.0 %") && said.contains("switched off")).then_some(())
+    });
+    recorder.signal(Signal::INT).expect("it lives");
+    let told = recorder.finish(SOON).stderr_text();
+    for part in [
+        "switched off for its cost: hot",
+        "tracing took ",
+        "the budget is 10.0 %",
+    ] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+    let verify = |words: &str| ringmark(&fixture, words, &[&file]).stdout_text();
+    let text = verify("verify");
+    assert!(
+        text.contains("functions_switched_off: 1: for their cost"),
+        "{text}"
+    );
+    assert!(text.contains("complete: no"), "{text}");
+    assert!(verify("cat --name function_switched_off").contains("function=\"hot\""));
     drop(program.kill());
 }
 

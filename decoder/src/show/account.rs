@@ -52,6 +52,7 @@ impl Verification {
             ("incomplete_schemas", self.incomplete_schemas),
             ("unwritten_profiles", self.unwritten_profiles),
             ("uncounted_calls", self.uncounted_calls),
+            ("functions_switched_off", self.functions_switched_off),
             ("unknown_blocks", self.unknown_blocks),
         ] {
             key(name, &mut out);
@@ -197,6 +198,11 @@ impl Verification {
                 "uncounted_calls",
                 self.uncounted_calls,
                 "of threads that could not be set up to count",
+            ),
+            (
+                "functions_switched_off",
+                self.functions_switched_off,
+                "for their cost, so their later calls are not here; --budget off records all",
             ),
             (
                 "unknown_blocks",

@@ -25,6 +25,7 @@ mod elsewhere;
 pub(crate) mod endings;
 pub(crate) mod figures;
 pub(crate) mod function_times;
+mod given_up;
 pub(crate) mod health;
 pub(crate) mod hosts;
 pub(crate) mod last_words;

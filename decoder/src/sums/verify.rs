@@ -92,12 +92,14 @@ pub struct Verification {
     pub unwritten_profiles: u64,
     /// Calls that no profile tracer counted, because their threads could not be set up.
     pub uncounted_calls: u64,
+    /// Functions that were switched off for their cost while they were traced: their later calls are not here.
+    pub functions_switched_off: u64,
     /// Number of blocks of kinds that this version does not know. A newer version wrote them; they
     /// are no damage.
     pub unknown_blocks: u64,
     /// How the sessions ended that are known to have ended.
     pub endings: Vec<SessionEnd>,
-    /// Whether nothing is damaged or missing and every session's final counters are here: every
+    /// Whether nothing is damaged or missing, no function was switched off for its cost, and every session's final counters are here: every
     /// event is delivered or counted.
     pub complete: bool,
 }
@@ -126,6 +128,7 @@ impl Dump {
         let gaps = self.profile_gaps();
         sum.unwritten_profiles = gaps.unwritten;
         sum.uncounted_calls = gaps.uncounted;
+        sum.functions_switched_off = self.functions_switched_off();
         let mut all_final = !self.sessions.is_empty() && gaps == ProfileGaps::default();
         let mut late: u64 = 0;
         for session in &self.sessions {
@@ -139,7 +142,8 @@ impl Dump {
             }
         }
         sum.late = late;
-        let is_here = sum.missing == 0 && sum.late == 0 && sum.unknown == 0;
+        let is_traced = sum.functions_switched_off == 0;
+        let is_here = sum.missing == 0 && sum.late == 0 && sum.unknown == 0 && is_traced;
         sum.complete = all_final && sum.damage.is_empty() && is_here && sum.contradictions == 0;
         sum
     }

@@ -52,6 +52,8 @@ mod waits;
 mod warm;
 
 // 6. What was written.
+mod own_records;
+mod own_types;
 mod sample;
 
 // 7. Forks and the end.

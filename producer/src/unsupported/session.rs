@@ -10,6 +10,7 @@ use ringmark_format::{TypeId, Uuid};
 
 use super::ring::Reservation;
 use crate::description::{Description, Now};
+use crate::recorded::Recorded;
 use crate::setup::{Options, StartError};
 
 /// A handle to the session of this process: there is none.
@@ -82,6 +83,16 @@ impl Session {
     /// Records that all rings got so far.
     #[must_use]
     pub fn records(&self) -> u64 {
+        match self.none {}
+    }
+
+    /// How many records each ring got so far.
+    pub(crate) fn reservations(&self) -> Vec<u64> {
+        match self.none {}
+    }
+
+    /// This thread's events.
+    pub(crate) fn own_events(&self, _from: &[u64]) -> (Vec<Recorded>, u64) {
         match self.none {}
     }
 

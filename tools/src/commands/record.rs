@@ -32,7 +32,9 @@ RINGMARK says keep=….
 
 With -p PID and --kind, the function tracer is loaded into the process if it is
 not there. Functions are traced while this command runs, and no longer if it is
-killed. Then a summary is printed, as 'run' does.
+killed. Then a summary is printed, as 'run' does. Without --filter and --budget
+tracing may take 10 % of the program's CPU time: functions that take more are
+switched off and named, and 'verify' counts them. --budget off records all.
 
 Ctrl-C once finishes the trace file, twice ends now. While a program that was
 started here runs, all signals are its own: they are passed on, and the

@@ -117,7 +117,7 @@ impl<'a> Attached<'a> {
         is_over: &AtomicBool,
         time: Option<Duration>,
     ) -> anyhow::Result<()> {
-        let lines = [self.wanted.lines(), vec![lease::line()]].concat();
+        let lines = [self.wanted.lines_with_budget(), vec![lease::line()]].concat();
         let answer = match self.session.ask(Verb::Start, &lines) {
             Err(_) if self.session.has_ended() => {
                 note(&format!("pid {} has ended", self.of.pid));

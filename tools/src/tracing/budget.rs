@@ -2,6 +2,7 @@
 
 use ringmark_format::tracer_text::{AnswerLine, GivenUp, TracerLine};
 
+use super::one_tracer::OneTracer;
 use super::requests::Answer;
 use ringmark_console::{note, printable};
 
@@ -9,6 +10,18 @@ use ringmark_console::{note, printable};
 pub(crate) fn tell_given_up(answer: &Answer, told: usize) -> usize {
     let tell = |one| note(&format!("switched off for its cost: {}", shown(&one)));
     given_up(answer).skip(told).map(tell).count()
+}
+
+/// Prints what a tracer with a budget took of the program's CPU time, as it was measured last.
+pub(crate) fn tell_cost(status: &Answer, of: &OneTracer) {
+    let tracer = status.tracers().find(|tracer| of.is(tracer));
+    let figures = tracer.and_then(|tracer| tracer.budget_ppm.zip(tracer.cost_ppm));
+    if let Some((budget, cost)) = figures {
+        let (budget, cost) = (percent(budget), percent(cost));
+        note(&format!(
+            "tracing took {cost} of the program's CPU time at the end, the budget is {budget}; --budget off has none"
+        ));
+    }
 }
 
 /// What the budgets did not allow, of all tracers.

