@@ -11,12 +11,16 @@ use crate::injection::Injection;
 use crate::loaded::{Loaded, Way};
 use crate::plan::{Plan, Surroundings};
 use crate::ptrace::{self, NotStopped, Registers, Stopped};
-use crate::survey::Survey;
+use crate::source::Source;
+use crate::survey::{NOT_LOADED, Survey};
 use crate::target;
 use crate::trampoline;
 
 /// How long a thread is waited for that shall return from a library, in the first round.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
+
+/// How long a program is given to load its C library.
+const LOADING: Duration = Duration::from_secs(1);
 
 enum Tried {
     Loaded(Loaded),
@@ -38,13 +42,7 @@ impl Injection<'_> {
         let mut patience = FIRST_WAIT;
         let source = Rc::clone(&self.source);
         loop {
-            let survey = Survey::of(
-                self.pid,
-                &self.memory,
-                self.path,
-                &source,
-                self.options.call,
-            )?;
+            let survey = self.survey(&source)?;
             for tid in self.candidates() {
                 if Instant::now() >= self.end {
                     break;
@@ -61,6 +59,22 @@ impl Injection<'_> {
             }
             patience = (patience * 2).min(Duration::from_millis(500));
             thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The modules, of a program that begins just now once its C library is there.
+    fn survey<'s>(&self, source: &'s Source) -> Result<Survey<'s>, LoadError>
+    where
+        Self: 's,
+    {
+        let begun = Instant::now();
+        loop {
+            match Survey::of(self.pid, &self.memory, self.path, source, self.options.call) {
+                Err(LoadError::Unsuitable {
+                    reason: NOT_LOADED, ..
+                }) if begun.elapsed() < LOADING => thread::sleep(Duration::from_millis(5)),
+                found => return found,
+            }
         }
     }
 

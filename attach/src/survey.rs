@@ -12,6 +12,9 @@ use crate::module::{self, Module, Owner};
 use crate::source::Source;
 use crate::trampoline::{self, Functions, Library, Work};
 
+/// Why a program cannot load that begins just now, or has an old C library.
+pub(crate) const NOT_LOADED: &str = "no dlopen in it: its C library is too old, or not loaded yet";
+
 /// A function of the library and its argument.
 pub(crate) type Call<'a> = Option<(&'a CStr, &'a CStr)>;
 
@@ -110,7 +113,7 @@ fn functions(modules: &[Module]) -> Result<Functions, &'static str> {
     };
     all().ok_or_else(|| {
         if modules.iter().any(|module| module.has_interpreter) {
-            "no dlopen in it: its C library is too old, or not loaded yet"
+            NOT_LOADED
         } else {
             "a statically linked program, which has no dlopen; link it dynamically, or with Ringmark's crate or library"
         }
