@@ -42,7 +42,7 @@ pub(crate) struct Plan {
     /// How often in each call outside of handlers a signal comes at one and the same instruction; 0:
     /// never. (Where it comes every time, a search for room never ends before the page is full.)
     pub(crate) signals: u64,
-    /// At which instructions: those whose place in the program's text this divides.
+    /// At which of a call's instructions, in the order in which it comes to them: each one whose number this divides.
     pub(crate) signals_at: u64,
     /// In handlers another signal comes at every stop whose number this divides; 0: none.
     pub(crate) inner_every: u64,
@@ -118,9 +118,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Report, Violation> {
 struct Thread {
     tid: i32,
     returns: Vec<(u64, u64)>,
-    /// The call that is under way, and how often a signal came at which of its instructions.
+    /// The call that is under way, and of each of its instructions the number, and how often it was met.
     call: u64,
-    signals: HashMap<u64, u64>,
+    signals: HashMap<u64, (u64, u64)>,
+    /// Instructions of all calls so far, each counted once a call.
+    instructions: u64,
     /// At the first instruction of a handler: the kernel takes no signal from a tracer there.
     entered: bool,
 }
@@ -132,6 +134,7 @@ impl Thread {
             returns: Vec::new(),
             call: 0,
             signals: HashMap::new(),
+            instructions: 0,
             entered: false,
         }
     }
@@ -219,7 +222,6 @@ impl<'p> Run<'p> {
             return Ok(None);
         }
         let returned = thread.leave_handler(at);
-        let place = at - self.text[0].0;
         let calls = self.check()?;
         // Changes before and behind each call of the main thread, and of others.
         let call = [0, 3]
@@ -228,8 +230,7 @@ impl<'p> Run<'p> {
             .sum();
         let state = self.report.states;
         let thread = self.threads.last_mut().ok_or("a thread")?;
-        let may_come = !thread.returns.is_empty() || place.is_multiple_of(self.plan.signals_at);
-        Ok((!returned && may_come)
+        Ok((!returned)
             .then(|| thread.signal(self.plan, at, call, state))
             .flatten())
     }
@@ -351,7 +352,7 @@ impl Thread {
             return None;
         }
         let signal = match self.returns.len() {
-            0 if self.is_new(plan.signals, at, call) => libc::SIGUSR1,
+            0 if self.is_due(plan, at, call) => libc::SIGUSR1,
             1 if plan.inner_every != 0 && state.is_multiple_of(plan.inner_every) => libc::SIGUSR2,
             _ => return None,
         };
@@ -360,13 +361,14 @@ impl Thread {
         Some(signal)
     }
 
-    fn is_new(&mut self, times: u64, at: u64, call: u64) -> bool {
+    fn is_due(&mut self, plan: &Plan, at: u64, call: u64) -> bool {
         if std::mem::replace(&mut self.call, call) != call {
             self.signals.clear();
         }
-        let count = self.signals.entry(at).or_default();
+        let (number, count) = self.signals.entry(at).or_insert((self.instructions, 0));
+        self.instructions += u64::from(*count == 0);
         *count += 1;
-        *count <= times
+        *count <= plan.signals && number.is_multiple_of(plan.signals_at)
     }
 }
 
