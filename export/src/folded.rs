@@ -85,7 +85,7 @@ fn written(plan: &Plan<'_>, paths: &Paths, bytes: u64) -> Written {
         ("values of counters", counts.counters),
         (
             "lost, overwritten or missing events",
-            found.lost + found.overwritten + found.missing,
+            (found.lost.saturating_add(found.overwritten)).saturating_add(found.missing),
         ),
         ("calls without a known beginning", sums.no_start),
         ("spans and calls without an end", sums.no_end),

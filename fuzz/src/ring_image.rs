@@ -177,9 +177,18 @@ fn read_changing(ring_file: &Path, image: &[u8]) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| scramble(&file, image, &done));
+        let _ended = Ended(&done);
         read(ring_file);
-        done.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends what goes on beside a reader, also where that one panics.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn scramble(file: &File, image: &[u8], done: &AtomicBool) {

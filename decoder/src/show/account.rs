@@ -172,8 +172,8 @@ impl Verification {
 
     /// `: 95.2 % are not here`, or nothing.
     fn not_here(&self) -> String {
-        let gone = self.lost + self.missing;
-        let all = self.events + gone;
+        let gone = self.lost.saturating_add(self.missing);
+        let all = self.events.saturating_add(gone);
         match gone {
             0 => String::new(),
             _ => format!(": {:.1} % are not here", gone as f64 * 100.0 / all as f64),
@@ -241,5 +241,23 @@ impl Verification {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counters come from files that may say anything.
+    #[test]
+    fn the_largest_counts_are_shown() {
+        let all = Verification {
+            events: u64::MAX,
+            lost: u64::MAX,
+            missing: u64::MAX,
+            ..Verification::default()
+        };
+        let text = all.to_string();
+        assert!(text.contains("100.0 % are not here"), "{text}");
     }
 }

@@ -88,7 +88,7 @@ impl Durations {
             _ => self.min.min(min),
         };
         self.max = self.max.max(max);
-        self.count += count;
+        self.count = self.count.saturating_add(count);
         self.sum += sum;
     }
 

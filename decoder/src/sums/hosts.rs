@@ -72,12 +72,12 @@ impl Dump {
     fn of_host(&self, host: &[u8], now_ns: u64) -> HostFigures {
         let mut sum = Verification::default();
         let (mut processes, mut losses_ns) = (Vec::new(), None);
-        let (mut late, mut unknown, mut complete_ns) = (0, 0, None);
+        let (mut late, mut unknown, mut complete_ns) = (0_u64, 0_u64, None);
         for session in self.sessions.iter().filter(|s| s.host() == host) {
             sum.add_session(session);
             match verify::is_silent(session, now_ns) {
-                true => unknown += std::mem::take(&mut sum.late),
-                false => late += std::mem::take(&mut sum.late),
+                true => unknown = unknown.saturating_add(std::mem::take(&mut sum.late)),
+                false => late = late.saturating_add(std::mem::take(&mut sum.late)),
             }
             let complete = complete::until_ns(session);
             complete_ns = complete_ns.into_iter().chain(complete).min();

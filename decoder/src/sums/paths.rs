@@ -83,7 +83,7 @@ pub struct Paths {
 impl PathSums {
     /// Adds those of another path.
     pub fn add(&mut self, other: &Self) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.no_start += other.no_start;
         self.no_end += other.no_end;
         self.timed += other.timed;
@@ -202,7 +202,7 @@ impl Paths {
     pub(super) fn add(&mut self, path: Option<usize>, sums: &PathSums) {
         match path {
             Some(path) => self.paths[path].sums.add(sums),
-            None => self.deeper += sums.count,
+            None => self.deeper = self.deeper.saturating_add(sums.count),
         }
     }
 

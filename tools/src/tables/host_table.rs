@@ -68,7 +68,7 @@ const COLUMNS: [Column; 15] = [
     Column::always("FIRST SEEN", |host| Some(moment(host.first_ns))),
     Column::always("LAST SEEN", |host| Some(moment(host.last_ns))),
     Column::if_any("COMPLETE UNTIL", |host| {
-        (host.late + host.unknown > 0).then(|| moment(host.complete_ns))
+        (host.late > 0 || host.unknown > 0).then(|| moment(host.complete_ns))
     }),
     Column::if_any("LOSSES FROM", |host| Some(moment(Some(host.losses_ns?.0)))),
     Column::if_any("LOSSES UNTIL", |host| Some(moment(Some(host.losses_ns?.1)))),
