@@ -265,6 +265,52 @@ fn pages_of_a_host_that_was_given_up_are_late_unless_they_were_read() {
     assert_eq!((late(first), late(rest)), (0, rest.len() as u64));
 }
 
+#[test]
+fn rows_wait_for_the_schema_of_their_session() {
+    let steps: Vec<Step> = (0..400)
+        .map(|n| (n as u8 % 3, 10, n as u8 % 14, n as u8 % 7))
+        .collect();
+    let trace = RandomTrace::new(Mode::Overwrite, 3, 0).finish(&steps, true);
+    let (mut without, mut at) = (Vec::new(), 0);
+    for block in Blocks::new(&trace) {
+        let bytes = &trace[at..at + block.header.whole_bytes()];
+        at += bytes.len();
+        if block.header.kind != kind::SCHEMA {
+            without.extend_from_slice(bytes);
+        }
+    }
+    let read = |covered: Vec<CoveredSession>, trace: &[u8], silent_ns: u64| {
+        let mut builder = DumpBuilder::new().bare();
+        builder.resume(&covered).expect("a sound state");
+        builder.read("part", trace).expect("a trace");
+        builder.need_schema(SESSION, 8);
+        let dump = builder.finish();
+        let lacks = dump.sessions[0].schema_lacks;
+        let settled = Settled {
+            is_all: true,
+            silent_ns,
+        };
+        let mut rows = Vec::new();
+        let done = Part::new(dump, covered, settled).each_row(
+            |row| {
+                rows.push(line(row));
+                Ok::<(), ()>(())
+            },
+            |_| (),
+        );
+        let (end, covered) = done.expect("rows");
+        rows.truncate(rows.len() - end.unended as usize);
+        rows.sort();
+        (rows, lacks, covered)
+    };
+    let (rows, lacks, covered) = read(Vec::new(), &without, 0);
+    assert_eq!((rows.len(), lacks), (0, 8));
+    assert!(covered[0].slots.values().all(|slot| slot.next_page == 0) && !covered[0].is_over);
+    let (rows, lacks, covered) = read(covered, &trace, 0);
+    assert_eq!((rows, lacks), (whole(std::slice::from_ref(&trace)).0, 0));
+    assert!(covered[0].is_over);
+}
+
 /// The rows that end in an input and in no part before, and how many events are lost before them.
 fn rows_after(input: &[u8], covered: &[CoveredSession]) -> (Vec<String>, u64) {
     let mut builder = DumpBuilder::new().bare();

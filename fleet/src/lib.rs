@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use clap::Parser;
 use ringmark_cli::CompactOptions;
-use ringmark_console::extension::{Extension, store_url};
 use ringmark_collector::store::objects::ObjectStore;
+use ringmark_console::extension::{Extension, store_url};
 use ringmark_decoder::store::ObjectSource;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, store};
 

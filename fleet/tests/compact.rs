@@ -7,7 +7,7 @@ mod common_store;
 
 use std::fs;
 
-use common_store::{Sent, Store, begun, below, put, segments, sessions};
+use common_store::{Sent, Store, begun, below, hour_before, put, put_in, segments, sessions};
 
 #[test]
 fn tables_have_the_rows_of_a_scan() {
@@ -255,4 +255,92 @@ fn a_session_of_which_no_schema_came_yet_is_gone_on_with() {
     );
     store.compact();
     store.check(&store.scanned(), "all");
+}
+
+/// Whoever looks at a store may have a clock that runs ahead: what is old says the newest upload.
+#[test]
+fn nothing_is_old_because_the_clock_of_this_machine_is_ahead() {
+    let sent = sessions();
+    let store = begun("clock", &sent);
+    let segments = segments(&sent, 2);
+    let (first, last) = (&segments[0], &segments[1]);
+    put_in(&store, &hour_before(26), 0, first);
+    put_in(&store, &hour_before(26), 1, last);
+    let said = store.compact_with("compact . --keep-raw 24h");
+    assert!(said.contains("no host is given up"), "{said}");
+    assert!(said.contains(": 0 segments and 0 schema"), "{said}");
+    store.check(&store.scanned(), "by a clock that is ahead");
+    // An upload of today says how late it is.
+    put_in(&store, &hour_before(0), 2, last);
+    let said = store.compact_with("compact . --keep-raw 24h");
+    assert!(!said.contains("no host is given up"), "{said}");
+    assert!(said.contains(": 2 segments"), "{said}");
+}
+
+/// Another engine may leave out what a log may leave out. What is there is then not known.
+#[test]
+fn a_file_that_a_log_adds_without_statistics_is_not_deleted() {
+    let sent = sessions();
+    let store = begun("no-stats", &sent);
+    put(&store, 0, &segments(&sent, 1)[0]);
+    store.compact();
+    let log = store.0.join("tables/spans/_delta_log");
+    let text = fs::read_to_string(log.join(format!("{:020}.json", 0))).expect("a version");
+    let adds = text.lines().filter(|line| line.contains("\"add\""));
+    let adds: Vec<serde_json::Value> = adds
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let path = adds[0]["add"]["path"].as_str().expect("a path").to_owned();
+    let removal =
+        serde_json::json!({"remove": {"path": path, "deletionTimestamp": 1, "dataChange": true}});
+    let mut restored = adds[0].clone();
+    let _ = restored["add"]
+        .as_object_mut()
+        .expect("add")
+        .remove("stats");
+    for (version, action) in [(1, removal), (2, restored)] {
+        fs::write(
+            log.join(format!("{version:020}.json")),
+            format!("{action}\n"),
+        )
+        .expect("a version");
+    }
+    let done = store
+        .command("compact . --keep-raw 0s")
+        .output()
+        .expect("it runs");
+    let said = common_store::said(&done);
+    assert!(!done.status.success(), "{said}");
+    assert!(
+        said.contains(&path) && said.contains("expected") && said.contains("stats"),
+        "{said}"
+    );
+    assert!(store.0.join("tables/spans").join(&path).exists());
+    assert_eq!(below(&store.0.join("raw")), 1);
+}
+
+/// Schema may be away for one run: an object store may list it late, an operator may have moved it.
+#[test]
+fn rows_wait_for_the_schema_that_their_pages_need() {
+    let sent = sessions();
+    let store = Store::new("late-schema");
+    store.begin(&sent[0]);
+    for (number, of) in segments(&sent, 3).iter().enumerate() {
+        put(&store, number, of);
+    }
+    let done = store.command("compact .").output().expect("it runs");
+    let said = common_store::said(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the rows of this session wait for them"),
+        "{said}"
+    );
+    assert!(
+        store.rows().iter().all(|row| !row.contains("type#")),
+        "{said}"
+    );
+    sent.iter().for_each(|sent| store.begin(sent));
+    let done = store.command("compact .").output().expect("it runs");
+    assert!(done.status.success(), "{}", common_store::said(&done));
+    store.check(&store.scanned(), "with its schema");
 }

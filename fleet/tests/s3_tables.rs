@@ -91,8 +91,8 @@ impl Scene {
 
     /// Uploads a segment.
     fn segment(&self, number: usize) {
-        let hour = "raw/v2/2026-11-26-19";
-        let collector = fs::read_dir(self.store.0.join(hour))
+        let hour = format!("raw/v2/{}", common_store::hour());
+        let collector = fs::read_dir(self.store.0.join(&hour))
             .expect("a directory")
             .next();
         let collector = collector

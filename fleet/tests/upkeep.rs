@@ -192,7 +192,8 @@ fn a_damaged_segment_is_told_and_kept() {
     for (number, of) in segments(&sent, 3).iter().enumerate() {
         put(&store, number, of);
     }
-    let collectors = fs::read_dir(store.0.join("raw/v2/2026-11-26-19")).expect("a directory");
+    let collectors =
+        fs::read_dir(store.0.join("raw/v2").join(common_store::hour())).expect("a directory");
     let collector = collectors.map(|entry| entry.expect("one").path()).next();
     let path = collector.expect("a collector").join("000000000001.rms");
     let mut bytes = fs::read(&path).expect("a segment");

@@ -18,8 +18,8 @@ pub struct Settled {
     /// All inputs that are there are read: what was acknowledged and is not here is missing, and what is not
     /// here of a session that has ended will not come.
     pub is_all: bool,
-    /// Hosts that said nothing since then are given up, in ns since 1970 on their clocks: what is not here
-    /// will not come.
+    /// Hosts that said nothing since then are given up, in ns since 1970 on the clocks of their collectors: what
+    /// is not here will not come. 0: none is.
     pub silent_ns: u64,
 }
 
@@ -82,8 +82,8 @@ fn note(page: &Page, slot: &mut CoveredSlot) {
 
 impl<'s> Reach<'s> {
     fn of(session: &'s Session, settled: Settled) -> Self {
-        let said_ns = session.progress.said_ns();
-        let is_given_up = said_ns.is_some_and(|said| said < settled.silent_ns);
+        let heard_ns = session.heard_ns();
+        let is_given_up = heard_ns.is_some_and(|heard| heard < settled.silent_ns);
         Self {
             session,
             settled,
@@ -114,6 +114,10 @@ impl<'s> Reach<'s> {
 
     /// The page up to which a slot can be read from `from` on, and whether nothing of it waits.
     fn slot(&self, slot: u32, pages: &[Page], from: u64) -> (u64, bool) {
+        if self.session.schema_lacks > 0 && !self.is_given_up {
+            // Its records would have no names for good.
+            return (from, false);
+        }
         let mut next = from;
         for page in pages.iter().filter(|page| page.number.0 >= from) {
             let number = page.number.0;

@@ -337,6 +337,17 @@ impl DumpBuilder {
         session
     }
 
+    /// Notes that pages of a session need its schema stream up to this byte, whether it is read or not. Parts wait
+    /// for it. The session is that of the host which [`Self::own`] names.
+    pub fn need_schema(&mut self, session: Uuid, bytes: u64) {
+        let place = Place {
+            source: "what pages need".into(),
+            block: 0,
+            offset: 0,
+        };
+        self.session(session, &place).need_schema(bytes);
+    }
+
     /// Checks every page and reads the schema, session by session, then puts the sessions of each
     /// process together and fits the clocks.
     #[must_use]

@@ -52,6 +52,8 @@ pub struct Session {
     pub window: Option<u64>,
     /// Its schema stream, up to the first gap.
     pub(crate) schema_stream: PackedStream,
+    /// Bytes that its pages need and that stream lacks.
+    pub schema_lacks: u64,
     /// What its host said about pages that are not here.
     pub(crate) progress: HostProgress,
     /// Its latest counters; `None`: no COUNTERS block was read.
@@ -141,6 +143,17 @@ impl Session {
         let name = given.or_else(|| self.attribute(tag::EXECUTABLE).and_then(file));
         self.name = name.unwrap_or_default();
         self.name.truncate(NAME_BYTES_MAX);
+    }
+
+    /// When a collector heard of it last, in ns since 1970 on that collector's clock, or on the host's where none has
+    /// measured it; `None`: its host never said how far it has come.
+    pub(crate) fn heard_ns(&self) -> Option<u64> {
+        let said_ns = self.progress.said_ns()?;
+        let measured = self.clock.measurements.iter();
+        let last = measured.max_by_key(|clock| clock.real_ns);
+        let ahead_ns = last.map_or(0, |clock| clock.offset_ns);
+        let heard_ns = i128::from(said_ns) - i128::from(ahead_ns);
+        Some(u64::try_from(heard_ns.max(0)).unwrap_or(u64::MAX))
     }
 
     /// Whether the session had no room to describe all its event types, as its latest counters

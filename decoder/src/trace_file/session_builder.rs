@@ -31,6 +31,8 @@ pub(crate) struct SessionBuilder {
     first: Place,
     block: Option<SessionBlock>,
     schema: Pieces,
+    /// Bytes of the schema stream that its pages need.
+    schema_needed: u64,
     pages: BTreeMap<(u32, u64, u64), CheckedPage>,
     /// Types of the records in the pages.
     types: TypeSet,
@@ -64,6 +66,7 @@ impl SessionBuilder {
             first,
             block: None,
             schema: Pieces::default(),
+            schema_needed: 0,
             pages: BTreeMap::new(),
             types: TypeSet::default(),
             counters: None,
@@ -88,6 +91,11 @@ impl SessionBuilder {
         if self.owner.is_none() {
             self.owner = host.cloned();
         }
+    }
+
+    /// Pages of it need its schema stream up to this byte.
+    pub(crate) fn need_schema(&mut self, bytes: u64) {
+        self.schema_needed = self.schema_needed.max(bytes);
     }
 
     /// Pages of a slot in their order: number, and reservations of the slot before and up to the end.
@@ -222,6 +230,7 @@ impl SessionBuilder {
         let mut schema = Schema::read(&stream, &mut faults);
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
+        let schema_lacks = self.schema_needed.saturating_sub(stream.0.len() as u64);
         let schema_stream = PackedStream::of(&stream.0);
         drop(stream);
         self.types.iter().for_each(|id| schema.cover(id));
@@ -239,6 +248,7 @@ impl SessionBuilder {
             attributes,
             schema,
             schema_stream,
+            schema_lacks,
             clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,

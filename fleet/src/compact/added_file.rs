@@ -88,10 +88,13 @@ impl AddedFile {
         }})
     }
 
-    /// What an action says; `None`: it says something else, or names a place outside the table.
+    /// What an action says; `None`: it says something else, leaves out rows, or names a place outside the table.
     pub(crate) fn of_action(add: &Value) -> Option<Self> {
         let stats: Value = serde_json::from_str(add["stats"].as_str()?).ok()?;
         let at = |which: &str| stats[which]["ts_ns"].as_i64();
+        if !add["deletionVector"].is_null() {
+            return None;
+        }
         let (path, date) = (add["path"].as_str()?, &add["partitionValues"]["date"]);
         let (date, hour) = (date.as_str()?, add["partitionValues"]["hour"].as_str()?);
         let hour: u32 = hour.parse().ok()?;

@@ -20,6 +20,7 @@ use super::losses::Losses;
 use super::objects::Objects;
 use super::plan::{Known, Plan};
 use super::snapshot::Snapshot;
+use super::store_clock::StoreClock;
 use super::time::now_ns;
 
 /// Segments that are read at a time, at most: each is an open file.
@@ -39,6 +40,8 @@ pub(crate) struct Done {
     /// Segments with pages that wait for others.
     pub(crate) waiting: u64,
     pub(crate) damage: Vec<String>,
+    /// Why no host is given up, if none may be.
+    pub(crate) doubt: Option<String>,
     /// What is known after the last batch.
     pub(crate) plan: Plan,
 }
@@ -69,17 +72,25 @@ impl Compactor<'_> {
             if first.is_empty() {
                 done.waiting = waiting.intersection(&new.iter().cloned().collect()).count() as u64;
                 done.plan = plan;
+                done.doubt = StoreClock::of(&segments).doubt();
                 return Ok(done);
             }
             first.truncate(SEGMENTS);
             let again = new.iter().filter(|name| waiting.contains(*name));
             let mut names: Vec<_> = first.into_iter().chain(again).cloned().collect();
             names.truncate(SEGMENTS * 3);
+            let clock = StoreClock::of(&segments);
             let settled = Settled {
                 is_all: is_still && names.len() == new.len(),
-                silent_ns: now_ns().saturating_sub(self.silent_ns),
+                silent_ns: clock.silent_since(self.silent_ns),
             };
-            self.batch((&decided, plan), &names, settled, &segments, &mut done)?;
+            self.batch(
+                (&decided, plan),
+                &names,
+                (settled, clock),
+                &segments,
+                &mut done,
+            )?;
             waiting.extend(names);
         }
     }
@@ -125,7 +136,7 @@ impl Compactor<'_> {
         &self,
         (decided, before): (&Snapshot, Plan),
         names: &[String],
-        settled: Settled,
+        (settled, clock): (Settled, StoreClock),
         segments: &BTreeMap<String, u64>,
         done: &mut Done,
     ) -> anyhow::Result<()> {
@@ -148,7 +159,7 @@ impl Compactor<'_> {
         let rows = part.each_row(|row| files.push(row), |loss| losses.push(loss));
         let (end, covered) = rows?;
         check_whole(&end)?;
-        let now = now_ns();
+        let now = clock.now_ns();
         let sessions = known(covered, &over, &forgotten, now);
         let new = covered_segments(&met, &sessions);
         let sessions = remembered(sessions, &mut forgotten, now);

@@ -20,6 +20,9 @@ type SlotOf = (Vec<u8>, Uuid, u32);
 /// By segment, the last page of each slot in it.
 pub(crate) type Met = BTreeMap<String, BTreeMap<SlotOf, u64>>;
 
+/// By session and host, up to which byte its pages need the schema stream.
+type SchemaNeeded = HashMap<(Uuid, Vec<u8>), u64>;
+
 /// What was read.
 pub(crate) struct Read {
     pub(crate) dump: Dump,
@@ -48,7 +51,8 @@ pub(crate) fn read(
     forgotten: &Forgotten,
 ) -> anyhow::Result<Read> {
     let (mut unread, mut damaged) = (Vec::new(), BTreeSet::new());
-    let owners = owners(source, segments, |name| {
+    let mut needed = SchemaNeeded::new();
+    let owners = owners(source, segments, &mut needed, |name| {
         unread.push(format!("{name}: {}", Fault::NoFooter));
         damaged.insert(name.to_owned());
     })?;
@@ -86,8 +90,13 @@ pub(crate) fn read(
             segments_late.insert(name.clone());
         }
     }
+    for ((session, host), bytes) in needed {
+        builder.own(HashMap::from([(session, host)]));
+        builder.need_schema(session, bytes);
+    }
     builder.own(HashMap::new());
     let dump = builder.finish();
+    unread.extend(without_schema(&dump));
     damaged.extend(with_damage(&dump, source, segments));
     Ok(Read {
         late: (segments_late, pages_late),
@@ -98,11 +107,25 @@ pub(crate) fn read(
     })
 }
 
-/// The sessions of each segment, and their hosts. `unsure`: hears of a segment without a footer, which does not say what
-/// it holds.
+/// Sessions whose schema is not there as far as their pages need it: their rows wait for it.
+fn without_schema(dump: &Dump) -> impl Iterator<Item = String> {
+    let read = dump.sessions.iter().filter(|of| !of.slots.is_empty());
+    let lacking = read.filter(|of| of.schema_lacks > 0);
+    lacking.map(|of| {
+        let host = directory_name(&String::from_utf8_lossy(of.host()));
+        format!(
+            "{SCHEMA}/{host}/{}: {} bytes that pages need are not there; the rows of this session wait for them",
+            of.uuid, of.schema_lacks
+        )
+    })
+}
+
+/// The sessions of each segment, and their hosts; what their pages need of schema is added to `needed`. `unsure`: hears
+/// of a segment without a footer, which does not say what it holds.
 fn owners(
     source: &dyn ObjectSource,
     segments: &[ListedObject],
+    needed: &mut SchemaNeeded,
     mut unsure: impl FnMut(&str),
 ) -> anyhow::Result<Vec<HashMap<Uuid, Vec<u8>>>> {
     let of = |segment: &ListedObject| {
@@ -112,7 +135,12 @@ fn owners(
             unsure(&segment.name);
         }
         let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
-        Ok(sessions.map(|of| (of.session, of.host)).collect())
+        let sessions = sessions.map(|of| {
+            let bytes = needed.entry((of.session, of.host.clone())).or_default();
+            *bytes = of.schema_bytes.max(*bytes);
+            (of.session, of.host)
+        });
+        Ok(sessions.collect())
     };
     segments.iter().map(of).collect()
 }

@@ -73,7 +73,7 @@ impl<'o> Log<'o> {
             for line in text.lines().filter(|line| !line.is_empty()) {
                 let action: Value = serde_json::from_str(line)
                     .with_context(|| format!("{name}: expected a JSON object in each line"))?;
-                snapshot.take(&action);
+                snapshot.take(&action).with_context(|| name.clone())?;
             }
             snapshot.next += 1;
         }

@@ -3,7 +3,7 @@
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
 //! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] sessions, [`log`]
-//! reads and writes the logs, [`snapshot`] is what one says, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
+//! reads and writes the logs, [`snapshot`] is what one says, [`store_clock`] what time it is, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
 //! [`now`] reads the tables for queries.
@@ -27,6 +27,7 @@ mod remove;
 mod retention;
 mod rows;
 mod snapshot;
+mod store_clock;
 mod time;
 
 use std::fs::File;
@@ -53,6 +54,7 @@ use objects::Objects;
 pub(crate) use objects::path;
 use remove::Removal;
 use retention::Raw;
+use store_clock::StoreClock;
 
 /// Lines about damage that are printed.
 const DAMAGE: usize = 10;
@@ -142,9 +144,10 @@ fn delete(
         eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
     }
     checkpoint::write(tables)?;
-    retention::tables(tables)?;
+    let now_ns = StoreClock::of(&inputs::segments(source)?).now_ns();
+    retention::tables(tables, now_ns)?;
     let orphans_ns = time_of("--keep-orphans", &options.keep_orphans)?;
-    let orphans = orphans::delete(tables, orphans_ns, &new_uuid()?.to_string())?;
+    let orphans = orphans::delete(tables, (now_ns, orphans_ns), &new_uuid()?.to_string())?;
     if orphans > 0 {
         eprintln!("ringmark-fleet: {into}: {orphans} files deleted that no log names");
     }
@@ -176,6 +179,9 @@ fn report(into: &str, done: &Done) {
             "ringmark-fleet: segments that wait for earlier pages or for the end of their sessions: {}",
             done.waiting
         );
+    }
+    if let Some(doubt) = &done.doubt {
+        eprintln!("ringmark-fleet: {into}: {doubt}");
     }
     if done.late > 0 {
         eprintln!(

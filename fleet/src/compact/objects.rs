@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, bail};
-use ringmark_console::extension::store_url;
 use ringmark_collector::store::objects::ObjectStore;
+use ringmark_console::extension::store_url;
 use ringmark_decoder::store::{ObjectSource, objects_below};
 use ringmark_format::Uuid;
 

@@ -1,5 +1,5 @@
 //! Files that no log names: a killed run left them, or one that another was faster than. They go when they are old,
-//! by the clock of the store.
+//! by the clock that dates objects and by that of the store.
 
 use anyhow::Context;
 use ringmark_format::Uuid;
@@ -10,8 +10,13 @@ use super::objects::Objects;
 use super::plan::STATE;
 use super::time::hour_of;
 
-/// Deletes those that were put longer ago than `older_ns`; returns how many. `writer`: a uuid of chance.
-pub(crate) fn delete(objects: &dyn Objects, older_ns: u64, writer: &str) -> anyhow::Result<u64> {
+/// Deletes those that were put longer than `older_ns` before `now_ns`, and before what the clock says that dated them;
+/// returns how many. `writer`: a uuid of chance.
+pub(crate) fn delete(
+    objects: &dyn Objects,
+    (now_ns, older_ns): (u64, u64),
+    writer: &str,
+) -> anyhow::Result<u64> {
     let mut orphans = Vec::new();
     for table in TABLES {
         let table = format!("tables/{table}");
@@ -27,7 +32,7 @@ pub(crate) fn delete(objects: &dyn Objects, older_ns: u64, writer: &str) -> anyh
     if orphans.is_empty() {
         return Ok(0);
     }
-    let (now, mut deleted) = (now_ns(objects, writer)?, 0);
+    let (now, mut deleted) = (dated_now(objects, writer)?.min(now_ns), 0);
     for name in orphans {
         let put_ns = match objects.put_ns(&name) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -40,8 +45,8 @@ pub(crate) fn delete(objects: &dyn Objects, older_ns: u64, writer: &str) -> anyh
     Ok(deleted)
 }
 
-/// What the clock of the store says. An object that stays here is deleted with former state.
-fn now_ns(objects: &dyn Objects, writer: &str) -> anyhow::Result<u64> {
+/// What the clock says that dates objects. An object that stays here is deleted with former state.
+fn dated_now(objects: &dyn Objects, writer: &str) -> anyhow::Result<u64> {
     let name = format!("{STATE}/0-{writer}");
     let put = objects.put(&name, b"now");
     put.with_context(|| name.clone())?;

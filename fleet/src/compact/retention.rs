@@ -15,7 +15,8 @@ use super::log::Log;
 use super::objects::Objects;
 use super::orphans;
 use super::plan::{Plan, STATE};
-use super::time::{HOUR_NS, hour_of, now_ns};
+use super::store_clock::StoreClock;
+use super::time::{HOUR_NS, hour_of};
 
 /// For how long a file that was replaced stays, for queries that run.
 const REPLACED_NS: u64 = 24 * HOUR_NS;
@@ -33,12 +34,14 @@ impl Raw<'_> {
     /// Deletes segments that were uploaded longer ago than `keep_ns` and that no later batch reads; then schema.
     /// Returns how many of both.
     pub(crate) fn delete(&self, plan: &Plan, keep_ns: u64) -> anyhow::Result<(u64, u64)> {
-        let (now, mut deleted, mut kept) = (now_ns(), 0, Vec::new());
-        for (name, bytes) in inputs::segments(self.source)? {
+        let segments = inputs::segments(self.source)?;
+        let now = StoreClock::of(&segments).now_ns();
+        let (mut deleted, mut kept) = (0, Vec::new());
+        for (name, bytes) in segments {
             // It was uploaded in this hour, at its end at the latest.
             let hour = name.split('/').nth(2).and_then(hour_of);
             let ended = hour.and_then(|hour| (hour + 1).checked_mul(HOUR_NS));
-            let is_old = ended.is_some_and(|ended| ended.saturating_add(keep_ns) < now);
+            let is_old = ended.is_some_and(|ended| ended.saturating_add(keep_ns) <= now);
             if is_old && plan.done.contains(&name) && !plan.late.contains(&name) {
                 deleted += u64::from(self.objects.delete(&name).context(name)?);
             } else {
@@ -94,10 +97,10 @@ fn directory(host: &[u8]) -> String {
     directory_name(&String::from_utf8_lossy(host))
 }
 
-/// Deletes files that were replaced a day ago, and state that later batches have replaced. Returns how many
+/// Deletes files that were replaced a day before `now_ns`, and state that later batches have replaced. Returns how many
 /// files.
-pub(crate) fn tables(objects: &dyn Objects) -> anyhow::Result<u64> {
-    let oldest_ms = now_ns().saturating_sub(REPLACED_NS) / 1_000_000;
+pub(crate) fn tables(objects: &dyn Objects, now_ns: u64) -> anyhow::Result<u64> {
+    let oldest_ms = now_ns.saturating_sub(REPLACED_NS) / 1_000_000;
     let (mut deleted, mut batch) = (0, u64::MAX);
     for table in TABLES {
         let table = format!("tables/{table}");

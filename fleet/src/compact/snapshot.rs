@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
@@ -15,6 +15,11 @@ use super::time::{HOUR_NS, now_ns};
 pub(crate) const APP: &str = "ringmark-compact";
 /// For how long it is known that a file was removed: engines that delete files look at it.
 pub(crate) const REMOVED_NS: u64 = 7 * 24 * HOUR_NS;
+/// The actions that are understood.
+const ACTIONS: [&str; 6] = ["metaData", "protocol", "add", "remove", "txn", "commitInfo"];
+/// The newest versions of the protocol that are understood.
+const READER: u64 = 1;
+const WRITER: u64 = 2;
 /// Version of the object with a snapshot.
 const FORMAT: u64 = 1;
 
@@ -35,29 +40,53 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn take(&mut self, action: &Value) {
-        for (which, kept) in [
-            ("metaData", &mut self.meta_data),
-            ("protocol", &mut self.protocol),
-        ] {
-            if let Some(found) = action.get(which) {
-                *kept = found.clone();
+    /// Takes an action of the log.
+    ///
+    /// # Errors
+    /// It is one that is not understood: what is there, and what may be deleted, is then not known.
+    pub(crate) fn take(&mut self, action: &Value) -> anyhow::Result<()> {
+        let object = action.as_object().context("expected an action")?;
+        for (kind, of) in object {
+            match kind.as_str() {
+                "metaData" => self.meta_data = of.clone(),
+                "protocol" => self.protocol = understood(of)?.clone(),
+                "add" => self.add(of)?,
+                "remove" => self.remove(of)?,
+                "txn" if of["appId"] == APP => {
+                    self.batch = of["version"].as_u64().unwrap_or(0).max(self.batch);
+                }
+                "commitInfo" => {
+                    if let Some(plan) = of["ringmark"]["plan"].as_str() {
+                        self.plan = plan.to_owned();
+                    }
+                }
+                "txn" => {}
+                other => bail!("found the action {other}, expected one of {ACTIONS:?}"),
             }
         }
-        let path = |of: &Value| of["path"].as_str().map(str::to_owned);
-        if let Some(file) = action.get("add").and_then(AddedFile::of_action) {
-            // It may have come back, as other engines restore tables.
-            self.removed.remove(&file.path);
-            self.files.insert(file.path.clone(), file);
-        } else if let Some(path) = action.get("remove").and_then(path) {
-            let at = action["remove"]["deletionTimestamp"].as_u64();
-            self.files.remove(&path);
-            self.removed.insert(path, at.unwrap_or(u64::MAX));
-        } else if let Some(txn) = action.get("txn").filter(|txn| txn["appId"] == APP) {
-            self.batch = txn["version"].as_u64().unwrap_or(0).max(self.batch);
-        } else if let Some(plan) = action["commitInfo"]["ringmark"]["plan"].as_str() {
-            self.plan = plan.to_owned();
-        }
+        Ok(())
+    }
+
+    fn add(&mut self, of: &Value) -> anyhow::Result<()> {
+        let file = AddedFile::of_action(of).with_context(|| {
+            format!(
+                "add of {}: expected a path inside the table, partitionValues with date and hour, size, and stats with \
+                 numRecords, without a deletion vector",
+                of["path"]
+            )
+        })?;
+        // It may have come back, as other engines restore tables.
+        self.removed.remove(&file.path);
+        self.files.insert(file.path.clone(), file);
+        Ok(())
+    }
+
+    fn remove(&mut self, of: &Value) -> anyhow::Result<()> {
+        let path = of["path"].as_str().context("remove: expected a path")?;
+        let at = of["deletionTimestamp"].as_u64();
+        self.files.remove(path);
+        self.removed.insert(path.to_owned(), at.unwrap_or(u64::MAX));
+        Ok(())
     }
 
     /// Keeps it for later readers of the log, in place of the versions up to it.
@@ -118,6 +147,19 @@ impl Snapshot {
     }
 }
 
+/// A protocol, if its tables mean what ours do.
+fn understood(protocol: &Value) -> anyhow::Result<&Value> {
+    let version = |which: &str| protocol[which].as_u64().unwrap_or(u64::MAX);
+    let (reader, writer) = (version("minReaderVersion"), version("minWriterVersion"));
+    if reader > READER || writer > WRITER {
+        bail!(
+            "protocol: found {protocol}, expected minReaderVersion {READER} and minWriterVersion {WRITER} at most: an \
+             engine has upgraded the table"
+        );
+    }
+    Ok(protocol)
+}
+
 fn kept_name(table: &str) -> String {
     let table = table.rsplit('/').next().unwrap_or_default();
     format!("{STATE}/log-{table}.json")
@@ -137,10 +179,45 @@ mod tests {
             file.removal(2, true),
             file.action(3, true),
         ] {
-            now.take(&action);
+            now.take(&action).expect("an action");
         }
         assert!(now.removed.is_empty() && now.files.contains_key("a.parquet"));
-        now.take(&file.removal(4, true));
+        now.take(&file.removal(4, true)).expect("an action");
         assert!(now.removed.contains_key("a.parquet") && now.files.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_understood_stops_the_reader_with_its_name() {
+        let mut file = AddedFile::of_hour_of("2026-11-24", 16);
+        file.path = "a.parquet".to_owned();
+        let known = file.action(1, true);
+        let with = |key: &str, value: Value| {
+            let mut action = known.clone();
+            action["add"][key] = value;
+            action
+        };
+        for (action, name) in [
+            (with("stats", Value::Null), "a.parquet"),
+            (with("stats", "{}".into()), "a.parquet"),
+            (with("path", "../a.parquet".into()), "../a.parquet"),
+            (
+                with("deletionVector", json!({"storageType": "u"})),
+                "a.parquet",
+            ),
+            (json!({"remove": {}}), "remove"),
+            (json!({"domainMetadata": {"domain": "x"}}), "domainMetadata"),
+            (
+                json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}),
+                "minReaderVersion",
+            ),
+            (json!({"protocol": {}}), "protocol"),
+            (json!(7), "action"),
+        ] {
+            let mut now = Snapshot::default();
+            now.take(&known).expect("an action");
+            let error = now.take(&action).expect_err("not understood");
+            assert!(format!("{error:#}").contains(name), "{action}: {error:#}");
+            assert!(now.removed.is_empty() && now.files.contains_key("a.parquet"));
+        }
     }
 }

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ringmark_decoder::Stamper;
 use ringmark_decoder::store::{FooterEntry, OBJECTS_ID, SegmentFooter, raw_object, schema_object};
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
@@ -24,6 +27,22 @@ use crate::common::random_trace::{RandomTrace, Step, counters_at};
 pub const HOST: &str = "web-1";
 /// Where a session's header has its uuid.
 const UUID_AT: usize = std::mem::offset_of!(ringmark_format::session::SessionHeader, session);
+
+/// The hour before the tests began, which has ended, as names of segments have it.
+pub fn hour() -> &'static str {
+    static HOUR: LazyLock<String> = LazyLock::new(|| hour_before(1));
+    &HOUR
+}
+
+/// The hour so many hours ago.
+pub fn hour_before(hours: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ago = now.expect("a time") - Duration::from_secs(hours * 3600);
+    let mut stamper = Stamper::default();
+    let text = stamper.stamp(ago.as_nanos() as u64);
+    let text = String::from_utf8(text[..13].to_vec()).expect("digits");
+    text.replace('T', "-")
+}
 
 /// A store in a directory of its own, removed at the end.
 pub struct Store(pub PathBuf);
@@ -41,6 +60,8 @@ pub struct Sent {
     pub host: &'static str,
     front: Vec<u8>,
     schema: Vec<u8>,
+    /// Bytes of the stream in it.
+    schema_bytes: u64,
     pub pages: Vec<Vec<u8>>,
     headers: Vec<PageHeader>,
     pub end: Vec<u8>,
@@ -76,6 +97,7 @@ impl Sent {
             host: HOST,
             front: Vec::new(),
             schema: Vec::new(),
+            schema_bytes: 0,
             pages: Vec::new(),
             headers: Vec::new(),
             end: Vec::new(),
@@ -91,7 +113,10 @@ impl Sent {
             write::block(&mut bytes, header, &content).expect("a block");
             match header.kind {
                 kind::SESSION => sent.front = bytes,
-                kind::SCHEMA => sent.schema.extend(bytes),
+                kind::SCHEMA => {
+                    sent.schema.extend(bytes);
+                    sent.schema_bytes += content.len() as u64;
+                }
                 kind::PAGE => {
                     let (header, _) = PageHeader::read_from_prefix(&content).expect("a header");
                     sent.headers.push(header);
@@ -135,8 +160,13 @@ impl Store {
         self.put(&schema_object(sent.host, sent.session, range, 7), &bytes);
     }
 
-    /// Puts segment `number` with these blocks of sessions.
+    /// Puts segment `number` with these blocks of sessions, uploaded in [`hour`].
     pub fn segment(&self, number: u64, of: &[(&Sent, &[u8])]) -> PathBuf {
+        self.segment_of(hour(), number, of)
+    }
+
+    /// The same, uploaded in another hour.
+    pub fn segment_of(&self, hour: &str, number: u64, of: &[(&Sent, &[u8])]) -> PathBuf {
         let mut bytes = Vec::new();
         let mut sessions: BTreeMap<[u8; 16], FooterEntry> = BTreeMap::new();
         for (sent, blocks) in of {
@@ -146,7 +176,7 @@ impl Store {
                 session: sent.session,
                 host: sent.host.into(),
                 service: b"shop".to_vec(),
-                schema_bytes: sent.schema.len() as u64,
+                schema_bytes: sent.schema_bytes,
                 epoch: 1,
                 bytes: blocks.len() as u32,
                 index: None,
@@ -159,7 +189,7 @@ impl Store {
             is_grouped: false,
         };
         bytes.extend(footer.block());
-        let name = raw_object("2026-11-26-19", Uuid([1; 16]), number);
+        let name = raw_object(hour, Uuid([1; 16]), number);
         self.put(&name, &bytes);
         self.0.join(name)
     }
@@ -264,11 +294,16 @@ pub fn segments(sent: &[Sent], count: usize) -> Vec<Vec<(&Sent, Vec<u8>)>> {
 
 /// Puts segment `number`.
 pub fn put(store: &Store, number: usize, of: &[(&Sent, Vec<u8>)]) {
+    put_in(store, hour(), number, of);
+}
+
+/// The same, uploaded in another hour.
+pub fn put_in(store: &Store, hour: &str, number: usize, of: &[(&Sent, Vec<u8>)]) {
     let of: Vec<_> = of
         .iter()
         .map(|(sent, blocks)| (*sent, &blocks[..]))
         .collect();
-    store.segment(number as u64, &of);
+    store.segment_of(hour, number as u64, &of);
 }
 
 /// A store of some sessions without its segments.
