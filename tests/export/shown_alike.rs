@@ -65,6 +65,17 @@ fn compare_theirs(
     if let Some(browser) = browser() {
         truth.compare("the page", &theirs::page(fixture, browser, trace));
     }
+    compare_tables(fixture, trace, truth);
+}
+
+/// What readers of tables and of stacks find, if they are here.
+fn compare_tables(fixture: &Fixture, trace: &Path, truth: &Truth) {
+    if let Some(shown) = theirs::duckdb(fixture, trace) {
+        truth.compare("DuckDB", &shown);
+    }
+    if let Some(shown) = theirs::inferno(fixture, trace) {
+        truth.compare("inferno", &shown);
+    }
 }
 
 /// What all outputs that show spans say.
@@ -176,6 +187,7 @@ fn compare_lossy(fixture: &Fixture, trace: &Path, said: &Said) {
     shown.compare("cat", &cat);
     shown.compare("csv", &ours::csv(fixture, trace));
     shown.compare("folded", &ours::folded(fixture, trace));
+    compare_tables(fixture, trace, &shown);
     assert_eq!(ours::events_in_csv(fixture, trace)[0], events, "csv");
     if require_tools(&["babeltrace2"]) {
         let (mut counts, discarded) = theirs::in_ctf(fixture, trace);
@@ -248,6 +260,7 @@ fn coarse_and_no_clock() {
         };
         shown.compare("cat", &cat);
         shown.compare("csv", &ours::csv(&fixture, &trace));
+        compare_tables(&fixture, &trace, &shown);
         if require_tools(&["babeltrace2"]) {
             let (mut counts, lost) = theirs::in_ctf(&fixture, &trace);
             assert_eq!(

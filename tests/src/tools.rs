@@ -113,6 +113,18 @@ fn tried(line: &str) -> Result<(), String> {
     Err(last.map_or_else(|| format!("{line}: {}", done.status), str::to_owned))
 }
 
+/// Whether a program that only some machines have does this. If not, what needs it is left out, and that is said.
+#[must_use]
+pub fn does(program: &str, arguments: &[&str]) -> bool {
+    let tried = Command::new(program).args(arguments).output();
+    let does = tried.is_ok_and(|done| done.status.success());
+    if !does {
+        let words = arguments.join(" ");
+        log_skip(&format!("{}: needs {program} {words}", test_name()));
+    }
+    does
+}
+
 /// True when every program in `names` is on `PATH` and does here what tests ask of it. Write
 /// `if !require_tools(&["gcc"]) { return }`.
 ///

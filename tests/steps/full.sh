@@ -14,6 +14,7 @@ step_documents() { cargo build --quiet --locked --release --package ringmark --e
 step_builds() { run_left builds; }
 
 step_browser() {
+    tools_of_browser
     command -v chromium >/dev/null || { ((EUID == 0)) && command -v apt-get >/dev/null &&
         apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; } || echo "there is no chromium here"
     run_left browser

@@ -117,6 +117,17 @@ import importlib.util as found; assert found.find_spec("chdb") and found.find_sp
         "${modules[@]}" >/dev/null 2>&1 || echo "they cannot be had here"
 }
 
+# What reads exports beside the browser.
+tools_of_browser() {
+    python3 -c 'import duckdb' 2>/dev/null || timeout 300 python3 -m pip install --quiet --disable-pip-version-check \
+        --target "${PYTHONPATH%%:*}" duckdb==1.5.5 >/dev/null 2>&1 || echo "DuckDB cannot be had here"
+    command -v inferno-flamegraph >/dev/null && return
+    echo "installing: inferno into $target/tools"
+    CARGO_TARGET_DIR="$target/tools/build" cargo install --quiet --locked --root "$target/tools" inferno@0.12.8 ||
+        echo "it cannot be had here"
+    rm -rf "$target/tools/build"
+}
+
 java() {
     command -v java >/dev/null && return
     ((EUID == 0)) && command -v apt-get >/dev/null &&

@@ -12,25 +12,13 @@ use common::{LIMIT, Stage};
 use ringmark_decoder::{DumpBuilder, Output};
 use ringmark_tests::json_schema::checked;
 use ringmark_tests::run;
-use ringmark_tests::tools::log_skip;
+use ringmark_tests::tools::does;
 
 /// Turns of both programs together.
 const TURNS: u64 = 200;
 
 /// Whether a program can be run; if it cannot, that is told, and the test is left out. They are
 /// optional: nothing else here needs them.
-fn is_there(program: &str, arguments: &[&str]) -> bool {
-    let tried = Command::new(program).args(arguments).output();
-    let is_there = tried.is_ok_and(|done| done.status.success());
-    if !is_there {
-        log_skip(&format!(
-            "json_readers: needs {program} {}",
-            arguments.join(" ")
-        ));
-    }
-    is_there
-}
-
 /// What is in the trace files, by the decoder itself: distinct spans, and the sum of durations.
 fn truth(stage: &Stage, files: &[&str]) -> (usize, u64) {
     let mut builder = DumpBuilder::new();
@@ -84,8 +72,8 @@ const JQ: &str = r#"
 #[test]
 fn jq_pandas_and_duckdb_find_what_the_programs_did() {
     let modules = "import pandas, duckdb";
-    let python = is_there("python3", &["-c", modules]);
-    let jq = is_there("jq", &["--version"]);
+    let python = does("python3", &["-c", modules]);
+    let jq = does("jq", &["--version"]);
     let stage = Stage::new("json-readers");
     let mut players = [Player::start(&stage), Player::start(&stage)];
     for n in 0..TURNS {

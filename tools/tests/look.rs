@@ -361,17 +361,22 @@ fn list_and_clean_know_the_living_and_the_dead() {
     );
     let table = stage.run(&["list"]).stdout_text();
     assert!(table.starts_with("PID "), "{table}");
-    assert!(
-        stage
-            .run(&["clean"])
-            .stdout_text()
-            .contains("1 dead session removed")
-    );
+    let cleaned = stage.run(&["clean"]).stdout_text();
+    assert!(cleaned.contains("1 dead session removed"), "{cleaned}");
+    let told = "removed before a recorder took them: 1 (1 by 'ringmark clean'), \
+                events in them or lost by them: 1";
+    assert!(cleaned.contains(told), "{cleaned}");
+    // Who cleans has been told, and may have a snapshot.
+    let table = stage.run(&["list"]).stdout_text();
+    assert!(!table.contains("removed"), "{table}");
     let listed = json_lines(&stage.run(&["list", "--json"]));
     let states: Vec<_> = listed.iter().map(|row| row["state"].as_str()).collect();
     // No reader had read the one that was removed: it stays counted.
     assert_eq!(states, [Some("alive"), Some("removed")]);
-    assert_eq!(listed[1]["sessions"], 1);
+    assert_eq!(
+        (&listed[1]["sessions"], &listed[1]["by_hand"]),
+        (&1.into(), &1.into())
+    );
     assert!(stage.ring_file(lives.id()).is_some());
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_format::Uuid;
-use ringmark_format::removals::Removed;
+use ringmark_format::removals::{Removed, removal};
 use ringmark_ring::consumer_lease::{self, AllLease, TagLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
@@ -23,11 +23,13 @@ const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Most removed sessions that one notice names.
 const NAMED_MAX: usize = 8;
 
-/// Sessions that were removed before they could be read.
+/// Sessions that were removed before a recorder took what was in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Removals {
     /// Number of such sessions.
     pub sessions: u64,
+    /// Those of them that a person removed, who was told so then, and may have a snapshot of them.
+    pub by_hand: u64,
     /// Events in them, including those that they counted as lost.
     pub events: u64,
     /// Whether there were more events than that.
@@ -42,6 +44,7 @@ impl Removals {
         let refused = now.counts.refused.saturating_sub(before.counts.refused);
         Self {
             sessions: now.sessions().saturating_sub(before.sessions()),
+            by_hand: by_hand(now).saturating_sub(by_hand(before)),
             events: now.events().saturating_sub(before.events()),
             at_least: now.counts.inexact > before.counts.inexact,
             starts_refused: refused,
@@ -51,6 +54,7 @@ impl Removals {
     fn and(self, other: Self) -> Self {
         Self {
             sessions: self.sessions.saturating_add(other.sessions),
+            by_hand: self.by_hand.saturating_add(other.by_hand),
             events: self.events.saturating_add(other.events),
             at_least: self.at_least || other.at_least,
             starts_refused: self.starts_refused.saturating_add(other.starts_refused),
@@ -62,6 +66,17 @@ impl Removals {
     pub fn is_nothing(&self) -> bool {
         self.sessions == 0 && self.starts_refused == 0
     }
+
+    /// Whether it is only what a person removed.
+    #[must_use]
+    pub fn is_by_hand(&self) -> bool {
+        self.sessions == self.by_hand && self.starts_refused == 0
+    }
+}
+
+/// Sessions that a person removed.
+fn by_hand(record: &Record) -> u64 {
+    record.counts.sessions[removal::BY_HAND as usize]
 }
 
 /// Tells sessions that begin while it lives that a reader comes for them. With the option `wait` their
@@ -223,8 +238,13 @@ fn text(dir: &Path, removals: &Removals, named: &[&Removed]) -> String {
     if removals.sessions > 0 {
         let least = if removals.at_least { "at least " } else { "" };
         let (sessions, events) = (removals.sessions, removals.events);
+        let by_hand = match removals.by_hand {
+            0 => String::new(),
+            by_hand => format!(" ({by_hand} by 'ringmark clean')"),
+        };
         let mut text = format!(
-            "sessions removed before they were read: {sessions}, events in them: {least}{events}"
+            "sessions removed before a recorder took them: {sessions}{by_hand}, \
+             events in them or lost by them: {least}{events}"
         );
         let names = named.iter().take(NAMED_MAX).map(|removed| {
             let (uuid, pid, events) = (Uuid(removed.session), removed.pid, removed.events);

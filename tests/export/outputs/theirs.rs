@@ -1,4 +1,4 @@
-//! What others show: babeltrace2, the trace processor, a browser.
+//! What others show: babeltrace2, the trace processor, a browser, DuckDB, inferno.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::process::Command;
 use ringmark_tests::browser::shown;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::tool;
+use ringmark_tests::tools::does;
 use ringmark_tests::trace_processor::ask;
 use ringmark_tests::{Finished, run};
 use serde_json::Value;
@@ -104,6 +105,89 @@ fn record(line: &str) -> Option<Record> {
         took_ns: took_ns.unwrap_or(0),
         depth: number("depth").unwrap_or(0),
     })
+}
+
+/// Rows of the table, by name.
+const IN_DUCKDB: &str = r#"
+import duckdb, json, sys
+rows = duckdb.sql("""select name, count(*) from read_csv(?, all_varchar=true) where kind in ('span', 'call')
+    group by name""", params=[sys.argv[1]]).fetchall()
+print(json.dumps(dict(rows)))
+"#;
+
+/// What DuckDB counts in the table; `None`: it is not here.
+pub(crate) fn duckdb(fixture: &Fixture, trace: &Path) -> Option<Shown> {
+    if !does("python3", &["-c", "import duckdb"]) {
+        return None;
+    }
+    let table = export(fixture, trace, "csv");
+    let mut command = Command::new("python3");
+    let said = finish(command.args(["-c", IN_DUCKDB]).arg(table));
+    let counts = serde_json::from_str(&said).expect("JSON");
+    Some(Shown {
+        counts: Some(counts),
+        ..Shown::default()
+    })
+}
+
+/// A frame of a flame graph: where it is, how wide it is, and its name.
+struct Frame {
+    level: u64,
+    at: u64,
+    wide: u64,
+    name: String,
+}
+
+/// `<title>NAME (N samples, P%)</title><rect x=… y="Y" … fg:x="AT" fg:w="WIDE"/>`; one line has all.
+fn frames(svg: &str) -> Vec<Frame> {
+    let number = |text: &str, key: &str| -> u64 {
+        let (_, value) = text.split_once(&format!(" {key}=\"")).expect("a rectangle");
+        let (value, _) = value.split_once('"').expect("a value");
+        value.parse().expect("digits")
+    };
+    let frames = svg.split("<title>").skip(1).filter_map(|text| {
+        let (title, rectangle) = text.split_once("</title>")?;
+        let (name, _) = title.rsplit_once(" (")?;
+        Some(Frame {
+            level: number(rectangle, "y"),
+            at: number(rectangle, "fg:x"),
+            wide: number(rectangle, "fg:w"),
+            name: name.to_owned(),
+        })
+    });
+    frames.collect()
+}
+
+/// Own times in the flame graph that inferno draws; `None`: it is not here.
+pub(crate) fn inferno(fixture: &Fixture, trace: &Path) -> Option<Shown> {
+    if !does("inferno-flamegraph", &["--version"]) {
+        return None;
+    }
+    let stacks = export(fixture, trace, "folded");
+    let mut command = Command::new("inferno-flamegraph");
+    let svg = finish(command.args(["--minwidth", "0"]).arg(stacks));
+    let frames = frames(&svg);
+    let ground = frames.iter().map(|frame| frame.level).max();
+    let mut owns: BTreeMap<String, u64> = BTreeMap::new();
+    for frame in frames.iter().filter(|frame| Some(frame.level) != ground) {
+        *owns.entry(frame.name.clone()).or_default() += frame.wide - inside(frame, &frames);
+    }
+    Some(Shown {
+        owns: Some(owns),
+        ..Shown::default()
+    })
+}
+
+/// The width of what lies on a frame.
+fn inside(frame: &Frame, frames: &[Frame]) -> u64 {
+    let above = frames.iter().filter(|other| other.level < frame.level);
+    let Some(next) = above.map(|other| other.level).max() else {
+        return 0;
+    };
+    let on_it = frames.iter().filter(|other| {
+        other.level == next && (frame.at..frame.at + frame.wide).contains(&other.at)
+    });
+    on_it.map(|other| other.wide).sum()
 }
 
 /// What the trace processor finds of slices that have an end; those of events are left out. Spans of a thread lie in

@@ -91,7 +91,9 @@ impl Args {
                 }
                 listed.write_details(&mut out, self.columns())?;
             }
-            for directory in &others.removals {
+            // What a person removed, `clean` has told.
+            let removals = others.removals.iter();
+            for directory in removals.filter(|directory| !directory.removals.is_by_hand()) {
                 writeln!(out, "{}", printable(&directory.to_string()))?;
             }
         }
@@ -317,6 +319,7 @@ fn removals_as_json(directory: &DirectoryRemovals) -> serde_json::Value {
         "state": "removed",
         "directory": directory.directory.display().to_string(),
         "sessions": directory.removals.sessions,
+        "by_hand": directory.removals.by_hand,
         "events": directory.removals.events,
         "at_least": directory.removals.at_least,
         "starts_refused": directory.removals.starts_refused,

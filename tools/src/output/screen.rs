@@ -159,7 +159,8 @@ impl Screen {
             let least = if entered.is_whole { "" } else { "at least " };
             let busy = duration(entered.busy_ns);
             let polls = counted(entered.polls, "poll");
-            values = format!("  {least}busy {busy} in {polls} {values}");
+            // Last, so that a narrow terminal cuts it and not the fields.
+            values += &format!("  {least}busy {busy} in {polls}");
         }
         let end = &span.end;
         let line = Line {
