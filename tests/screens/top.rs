@@ -254,7 +254,7 @@ fn counts_are_those_of_the_program() {
 fn everything_that_little_is_written_of_is_met() {
     let fixture = Fixture::new("top-all");
     let (program, _) = busy(&fixture, "mode=overwrite", "2 5 20000 1000000");
-    let objects = once(&fixture, "--all");
+    let objects = once(&fixture, "");
     let session = &objects[0];
     assert_eq!(session["pid"], program.id());
     assert_eq!(session["sampled_percent"], 100.0, "{session}");
@@ -345,6 +345,7 @@ fn text_for_scripts_is_plain() {
     }
     let refused = top(&format!("-p {pid}")).expect_code(2).stderr_text();
     assert!(refused.contains("expected one, or --once"), "{refused}");
-    let _ = top("--once").expect_code(2);
+    let all = top("--once --interval 200ms").expect_code(0).stdout_text();
+    assert!(all.contains("1 session\n"), "{all}");
     let _ = top("-p 4194304 --once").expect_code(4);
 }

@@ -141,7 +141,7 @@ Look:
   ringmark report               counts and times; --slowest 5; --html: a page
   ringmark graph                calls of functions
   ringmark list                 what runs and what has ended
-  ringmark top --all            live
+  ringmark top                  live
   ringmark export               for Perfetto, flame graphs, tables
 Help:
   ringmark doctor [-p PID]      what works here, and what does not

@@ -4,7 +4,6 @@ use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use common::player::Player;

@@ -73,7 +73,7 @@ pub enum Fault {
     #[error("changed or removed while it was read: {0}")]
     Gone(String),
     /// No block starts here.
-    #[error("no trace file: starts with {found:02x?}, expected \"RMKB\"{}", Looks(.looks_like))]
+    #[error("no trace file: starts with \"{}\", expected \"RMKB\"{}", .found.escape_ascii(), Looks(.looks_like))]
     WrongMagic {
         /// The first bytes.
         found: Vec<u8>,

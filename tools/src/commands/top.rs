@@ -20,7 +20,6 @@ use crate::output::{endings, last_words};
 
 /// Watch running programs: rates, losses, hottest spans and functions, open spans
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "ringmark top [OPTIONS] <-p PID|--all>")]
 #[command(after_help = "\
 Rates, fill and losses are exact. Spans, functions and events are counted in the
 newest pages, with 1 % of a core. Where programs write more than that, they are
@@ -33,16 +32,13 @@ did last are printed.
 
 Examples:
   ringmark top -p 812
-  ringmark top --all --sort count
+  ringmark top --sort count
   ringmark top -p 812 --once
-  ringmark top --all --once --json | jq '.pid, .events_per_s, .lost'")]
+  ringmark top --once --json | jq '.pid, .events_per_s, .lost'")]
 pub(crate) struct Args {
-    /// The process
-    #[arg(short, long, value_parser = crate::options::process::parse_process, required_unless_present = "all")]
+    /// The process [default: all that you may read]
+    #[arg(short, long, value_parser = crate::options::process::parse_process)]
     pid: Option<u32>,
-    /// All sessions that you may read
-    #[arg(long, conflicts_with = "pid")]
-    all: bool,
     /// Print figures once, as text, and end
     #[arg(long)]
     once: bool,

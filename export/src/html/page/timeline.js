@@ -78,6 +78,7 @@ class Timeline {
     this.drawTexts(shown);
     this.drawRuler();
     this.drawMarks();
+    if (state.layout.blocks.length === 0) this.drawNothing();
   }
 
   // Before and after the trace.
@@ -363,6 +364,14 @@ class Timeline {
     context.fillStyle = css(theme.line);
     context.fillRect(0, RULER - 1, this.width, 1);
     context.fillRect(GUTTER - 1, 0, 1, this.height);
+  }
+
+  // Says that the empty space is no fault.
+  drawNothing() {
+    const { context, theme, state } = this;
+    context.fillStyle = css(theme.soft);
+    const text = state.trace.meta.part ? "No span, call or event matches." : "The trace has no spans, calls and events.";
+    context.fillText(this.cut(text, this.width - GUTTER - 24), GUTTER + 12, RULER + 24);
   }
 
   get endColour() {
