@@ -160,7 +160,7 @@ fn frames(svg: &str) -> Vec<Frame> {
 
 /// Own times in the flame graph that inferno draws; `None`: it is not here.
 pub(crate) fn inferno(fixture: &Fixture, trace: &Path) -> Option<Shown> {
-    if !does("inferno-flamegraph", &["--version"]) {
+    if !does("inferno-flamegraph", &["--help"]) {
         return None;
     }
     let stacks = export(fixture, trace, "folded");
