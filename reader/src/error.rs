@@ -217,7 +217,7 @@ fn not_traced(pid: u32, reason: Option<&str>) -> String {
         Some(reason) => format!("tracing is off in it: {reason}"),
         None => format!(
             "it has no ringmark session; a program that uses ringmark starts one where RINGMARK=1 \
-             is set, and 'ringmark trace start -p {pid}' traces functions of others"
+             is set, and 'ringmark profile -p {pid}' shows where the time of any other goes"
         ),
     }
 }

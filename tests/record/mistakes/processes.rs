@@ -42,9 +42,9 @@ fn processes_without_ringmark() {
     let (pid, before) = (plain.id(), maps(&plain));
     let not_traced: &[&str] = &[
         "not traced: it has no ringmark session; a program that uses ringmark starts one",
-        "traces functions of others",
+        "shows where the time of any other goes",
     ];
-    let rows: [(&str, i32, &[&str], &[&str]); 5] = [
+    let rows: [(&str, i32, &[&str], &[&str]); 6] = [
         ("cat", 4, not_traced, &["(start it with"]),
         ("snapshot", 4, not_traced, &["(start it with"]),
         ("record", 4, not_traced, &["(start it with"]),
@@ -54,8 +54,18 @@ fn processes_without_ringmark() {
             &[
                 "neither its program nor an object that it has loaded can be traced",
                 "rebuild with -fpatchable-function-entry=5",
+                "'ringmark profile -p ",
             ],
             &["loaded by thread", "matches no function"],
+        ),
+        (
+            "functions",
+            4,
+            &[
+                "neither its program nor an object that it has loaded can be traced",
+                "'ringmark profile -p ",
+            ],
+            &["'ringmark trace start"],
         ),
         (
             "trace start --for 1s",
@@ -141,13 +151,12 @@ fn a_process_with_events_of_its_own() {
     };
     // Its functions have no sites: that is the reason, not its events.
     let no_sites = "neither its program nor an object that it has loaded can be traced";
-    let not_loaded = "runs without the function tracer";
     for (verb, said) in [
         ("trace start --all-functions", no_sites),
         ("trace start --all-functions --for 1s", no_sites),
-        ("trace trigger f:entry=start", not_loaded),
-        ("trace status", not_loaded),
-        ("functions", not_loaded),
+        ("trace trigger f:entry=start", no_sites),
+        ("trace status", no_sites),
+        ("functions", no_sites),
     ] {
         let words = format!("{verb} -p {}", own.id());
         let unsaid = [

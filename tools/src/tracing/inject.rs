@@ -110,7 +110,8 @@ pub(crate) fn require_sites(pid: u32) -> Result<(), Failure> {
     let program = PathBuf::from(format!("/proc/{pid}/exe"));
     let why = in_file(&program).map_or_else(|_| NO_SITES.to_owned(), |found| no_sites(&found));
     Err(Failure::no_target(format!(
-        "pid {pid}: neither its program nor an object that it has loaded can be traced: {why}"
+        "pid {pid}: neither its program nor an object that it has loaded can be traced: {why}; \
+         'ringmark profile -p {pid}' shows where its time goes as it is"
     )))
 }
 

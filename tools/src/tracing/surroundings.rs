@@ -197,8 +197,7 @@ fn sessions(pid: u32) -> Result<Finding, Finding> {
 }
 
 /// What can be done where a program has no functions that can be traced.
-const WITHOUT_SITES: &str = "'ringmark profile -p PID' shows where its time goes; for its calls build it again, as the \
-                             guide says about functions";
+const WITHOUT_SITES: &str = "for its calls build it again, as the guide says about functions";
 
 /// Its functions: `Err` where the function tracer cannot be loaded.
 fn attach(pid: u32) -> Result<Finding, Finding> {

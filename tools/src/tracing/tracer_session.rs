@@ -38,7 +38,9 @@ impl TracerSession {
             let text = format!(
                 "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
             );
-            inject::obstacle(pid).unwrap_or_else(|| Failure::no_target(text))
+            let untraceable = || inject::require_sites(pid).err();
+            let obstacle = inject::obstacle(pid).or_else(untraceable);
+            obstacle.unwrap_or_else(|| Failure::no_target(text))
         };
         let mut found = Self::of(pid)?;
         let end = Instant::now() + START_WITHIN;
