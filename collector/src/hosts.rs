@@ -25,6 +25,7 @@ struct Host {
     connections: AtomicU64,
     received_bytes: AtomicU64,
     durable_bytes: AtomicU64,
+    pending_bytes: AtomicU64,
     /// When it was heard last, ns since 1970.
     seen_ns: AtomicU64,
     lost_events: AtomicU64,
@@ -46,7 +47,7 @@ type Figure = (
 );
 
 /// All figures of a host. Those that end in `_seconds` are held in ns.
-const FIGURES: [Figure; 11] = [
+const FIGURES: [Figure; 12] = [
     (
         "connections",
         "gauge",
@@ -66,9 +67,15 @@ const FIGURES: [Figure; 11] = [
         |h| &h.durable_bytes,
     ),
     (
+        "pending_bytes",
+        "gauge",
+        "Bytes of blocks that came over the connections open now, and are not acknowledged as durable.",
+        |h| &h.pending_bytes,
+    ),
+    (
         "seen_timestamp_seconds",
         "gauge",
-        "When something came from the host last, in seconds since 1970; 0: nothing since the collector started.",
+        "When something came from the host last, in seconds since 1970; of one that has not come since the collector started, the latest event in the store; 0: not known.",
         |h| &h.seen_ns,
     ),
     (
@@ -124,7 +131,11 @@ pub(crate) enum Proof {
 }
 
 /// A connection of a host; counted until this is dropped.
-pub(crate) struct Presence(Arc<Host>);
+pub(crate) struct Presence {
+    host: Arc<Host>,
+    /// What came over it and is not durable: it comes again over another connection, or never.
+    pending_bytes: AtomicU64,
+}
 
 /// Where losses of a host are counted.
 #[derive(Debug, Clone)]
@@ -141,14 +152,18 @@ impl Hosts {
         let host = hosts.entry(name.unwrap_or_default()).or_default().clone();
         host.connections.fetch_add(1, Relaxed);
         host.seen_ns.store(now_ns(), Relaxed);
-        Presence(host)
+        Presence {
+            host,
+            pending_bytes: AtomicU64::new(0),
+        }
     }
 
-    /// Names a host that has not come since the collector started.
-    pub(crate) fn remember(&self, host: &str) {
+    /// Names a host that has not come since the collector started. `seen_ns`: its latest event, ns since 1970.
+    pub(crate) fn remember(&self, host: &str, seen_ns: u64) {
         let mut hosts = lock(&self.0);
         if hosts.len() < HOSTS_MAX {
-            let _ = hosts.entry(safe(host)).or_default();
+            let host = hosts.entry(safe(host)).or_default();
+            host.seen_ns.fetch_max(seen_ns, Relaxed);
         }
     }
 
@@ -221,24 +236,30 @@ impl HostLosses {
 impl Presence {
     /// Where losses of the host are counted.
     pub(crate) fn losses(&self) -> HostLosses {
-        HostLosses(self.0.clone())
+        HostLosses(self.host.clone())
     }
 
     /// Counts bytes of blocks that were received.
     pub(crate) fn received(&self, bytes: u64) {
-        self.0.received_bytes.fetch_add(bytes, Relaxed);
-        self.0.seen_ns.store(now_ns(), Relaxed);
+        self.host.received_bytes.fetch_add(bytes, Relaxed);
+        self.host.seen_ns.store(now_ns(), Relaxed);
+        self.host.pending_bytes.fetch_add(bytes, Relaxed);
+        self.pending_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Counts bytes that were acknowledged as durable.
     pub(crate) fn acknowledged(&self, bytes: u64) {
-        self.0.durable_bytes.fetch_add(bytes, Relaxed);
+        self.host.durable_bytes.fetch_add(bytes, Relaxed);
+        self.host.pending_bytes.fetch_sub(bytes, Relaxed);
+        self.pending_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Relaxed);
+        self.host.connections.fetch_sub(1, Relaxed);
+        let left = *self.pending_bytes.get_mut();
+        self.host.pending_bytes.fetch_sub(left, Relaxed);
     }
 }
 
@@ -261,6 +282,7 @@ mod tests {
             "ringmark_collector_host_connections{host=\"web-1\"} 1",
             "ringmark_collector_host_received_bytes_total{host=\"web-1\"} 11",
             "ringmark_collector_host_durable_bytes_total{host=\"web-1\"} 4",
+            "ringmark_collector_host_pending_bytes{host=\"web-1\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
@@ -274,11 +296,13 @@ mod tests {
     #[test]
     fn a_host_that_never_comes_is_named() {
         let hosts = Hosts::default();
-        hosts.remember("web-1");
+        for seen_ns in [0, 7, 5] {
+            hosts.remember("web-1", seen_ns * NS_PER_S);
+        }
         let text = hosts.text();
         assert!(text.contains("connections{host=\"web-1\"} 0\n"), "{text}");
         assert!(
-            text.contains("seen_timestamp_seconds{host=\"web-1\"} 0\n"),
+            text.contains("seen_timestamp_seconds{host=\"web-1\"} 7\n"),
             "{text}"
         );
         let _here = hosts.welcome("web-1", Proof::Proved);

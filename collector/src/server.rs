@@ -427,7 +427,9 @@ fn remember_hosts(options: &CollectorOptions, figures: &Figures) {
     // A store that cannot be read says so elsewhere.
     let stored = usage::usage(&options.store.root, Period::All).map(usage::by_host);
     for host in stored.unwrap_or_default() {
-        figures.hosts.remember(&host.host);
+        figures
+            .hosts
+            .remember(&host.host, host.last_ns.unwrap_or(0));
     }
 }
 

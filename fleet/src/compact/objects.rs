@@ -167,9 +167,12 @@ impl Directory {
         fs::create_dir_all(&directory)?;
         let number = self.next.replace(self.next.get() + 1);
         let unnamed = directory.join(format!("{}.{number}", self.writer));
-        let mut file = File::create(&unnamed)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
+        let written = File::create(&unnamed).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_data()
+        });
+        // On a full disk each run would leave one more.
+        written.inspect_err(|_| drop(fs::remove_file(&unnamed)))?;
         self.faults.pass();
         let path = self.root.join(name);
         let above = path.parent().unwrap_or(&self.root);

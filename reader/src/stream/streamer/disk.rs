@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringmark_format::Uuid;
 
 use crate::error::ReaderError;
+use crate::interval::Interval;
 use crate::stream::spill::{self, Spill, SpillDirectory, SpillOptions};
 use crate::stream::streamed_session::Spilled;
 
@@ -15,9 +17,14 @@ pub(super) struct Disk {
     directory: Option<Arc<SpillDirectory>>,
     /// What an earlier process left there, of sessions that were not found yet.
     left: HashMap<Uuid, Spill>,
-    /// The notice that it is full was made.
+    /// It was full, as a notice says.
     is_full: bool,
+    /// When that notice was made.
+    told: Interval,
 }
+
+/// How often a spill may be said to be full: one that has a little room again and again is not news.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 impl Disk {
     /// Opens the directory; without options there is none.
@@ -33,6 +40,7 @@ impl Disk {
             directory: Some(opened.directory),
             left: opened.sessions,
             is_full: false,
+            told: Interval::due(),
         })
     }
 
@@ -63,7 +71,7 @@ impl Disk {
         std::mem::take(&mut self.left)
     }
 
-    /// The notice of a full spill; none before it was half empty again.
+    /// The notice of a full spill; none before it was half empty again, and none within a minute.
     pub(super) fn notice_if_full(
         &mut self,
         options: Option<&SpillOptions>,
@@ -72,15 +80,50 @@ impl Disk {
         let (spill, options) = (self.directory.as_ref()?, options?);
         let was_full = self.is_full && spill.used() > options.bytes_max / 2;
         self.is_full = was_full || spilled.is_full;
-        if was_full || !spilled.is_full {
+        if was_full || !spilled.is_full || !self.told.is_due(TELL_EVERY) {
             return None;
         }
+        self.told.done();
+        let directory = options.directory.display();
         let why = match &spilled.error {
             Some(error) => error.to_string(),
-            None => format!("{}: the spill is full", options.directory.display()),
+            None if spill.used() > options.bytes_max / 2 => {
+                format!("{directory}: the spill is full")
+            }
+            None => format!("{directory}: its disk is full, before the spill has its size"),
         };
         Some(format!(
             "{why}; pages stay in their rings, what these cannot hold is counted"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_with_a_little_room_again_and_again_is_told_once() {
+        let name = format!("ringmark-spill-told-{}", std::process::id());
+        let options = SpillOptions {
+            directory: std::env::temp_dir().join(name),
+            bytes_max: 1 << 30,
+        };
+        let mut disk = Disk::open(Some(options.clone())).expect("a spill");
+        let full = Spilled {
+            is_full: true,
+            ..Spilled::default()
+        };
+        let room = Spilled::default();
+        let passes = (0..300).map(|pass| if pass % 3 == 0 { &full } else { &room });
+        let told: Vec<_> = passes
+            .filter_map(|spilled| disk.notice_if_full(Some(&options), spilled))
+            .collect();
+        drop(disk);
+        std::fs::remove_dir_all(&options.directory).expect("its directory");
+        assert!(
+            matches!(&told[..], [told] if told.contains("its disk is full")),
+            "{told:?}"
+        );
     }
 }
