@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use ringmark::{Keep, Mode, Session, SpanGuard, async_span, event, redact, span};
+use ringmark::{
+    Encoder, Keep, Kind, Mode, Session, SpanGuard, Value, async_span, event, redact, span,
+};
 use ringmark_format::open_span::{FRAMES, Head};
 use ringmark_format::slot::state;
 use ringmark_ring::{RingFile, StackCopy};
@@ -46,6 +48,7 @@ fn open_spans() {
     first_of_a_thread(path);
     arguments(path);
     ends(path);
+    values_that_panic(path);
     beyond_the_frames(path);
     other_threads(path);
     futures(path);
@@ -66,6 +69,43 @@ fn first_of_a_thread(path: &Path) {
     assert!(before <= *start && start <= inner_start && *inner_start <= ringmark::ticks());
     drop(inner);
     drop(outer);
+}
+
+/// Panics when it is encoded for this time: for a span's frame first, then for its record.
+#[derive(Clone, Copy)]
+struct Panics<'n> {
+    at: u32,
+    encoded: &'n std::cell::Cell<u32>,
+}
+
+impl Value for Panics<'_> {
+    const KIND: Kind = Kind::U64;
+
+    fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
+        self.encoded.set(self.encoded.get() + 1);
+        assert_ne!(self.encoded.get(), self.at, "a value that panics");
+        7_u64.encode(to, offset);
+    }
+}
+
+/// Such a span is over; and nothing of it is left, however many there were.
+fn values_that_panic(path: &Path) {
+    std::panic::set_hook(Box::new(|_| ()));
+    for at in [1, 2].repeat(1000) {
+        let encoded = std::cell::Cell::new(0);
+        let value = Panics {
+            at,
+            encoded: &encoded,
+        };
+        let spans = || drop(span!("panics", value = value));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(spans));
+        assert!(caught.is_err());
+        event!("a record after it");
+    }
+    let _ = std::panic::take_hook();
+    let after = span!("after");
+    assert_eq!((words(path), open(path).1), (vec![vec![]], 0));
+    drop(after);
 }
 
 fn arguments(path: &Path) {

@@ -19,5 +19,6 @@ mod nesting;
 mod old_page;
 #[cfg(not(any(loom, steps)))]
 mod open_spans;
+mod own_rings;
 mod span_steps;
 mod steps;

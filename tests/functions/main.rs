@@ -15,6 +15,7 @@ mod functions_control;
 mod functions_cpp;
 mod functions_interposed;
 mod functions_left;
+mod functions_left_records;
 mod functions_many;
 mod functions_modules;
 mod functions_off;

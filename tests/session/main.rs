@@ -16,6 +16,7 @@ mod exit_events;
 mod fork;
 mod fork_tracing;
 mod http_server;
+mod left_records;
 mod limits;
 mod memory_cap;
 mod namespaces;

@@ -10,6 +10,7 @@ use ringmark_tests::recording::{decode, record};
 use ringmark_tests::{Finished, Running, ringmark, run};
 
 const FORKS: &str = ringmark_tests::program!("traced_forks");
+const MANY_TYPES: &str = ringmark_tests::program!("many_types");
 const SMALL: &str = "mode=discard,ring=16K,page=4K,session=96K,warm=0,keep=always";
 /// What every tool says.
 const SAID: &str = "no room to describe all";
@@ -29,6 +30,36 @@ fn known(dump: &Dump) -> usize {
         Output::Lost(_) => None,
     });
     events.filter(|event| event.ty.known).count()
+}
+
+/// There is one bit for each type in the ring file, and not for more than 32,768.
+#[test]
+fn whether_a_type_is_on_is_unknown_where_the_session_has_no_bit_for_it() {
+    const TYPES: usize = 33_000;
+    let fixture = Fixture::new("many-types");
+    let mut command = fixture.program(MANY_TYPES, "mode=discard,keep=always,session=64M");
+    command.arg(TYPES.to_string()).stdin(Stdio::piped());
+    let mut program = Running::start(&mut command).expect("a program");
+    program.wait_until_in(&[READS_INPUT]);
+    let pid = program.id().to_string();
+    let listed = tool(&fixture, &["events", "-p", &pid, "--json"]).expect_code(0);
+    let (mut on, mut unknown) = (0, 0);
+    for line in listed.stdout_text().lines() {
+        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        match (&row["target"], &row["on"]) {
+            (target, _) if target != "many" => {}
+            (_, serde_json::Value::Null) => unknown += 1,
+            (_, is_on) => {
+                assert_eq!(is_on, true, "{row}");
+                on += 1;
+            }
+        }
+    }
+    assert_eq!(on + unknown, TYPES);
+    assert!((32_000..32_768).contains(&on), "{on}");
+    drop(program.child().stdin.take());
+    let done = program.finish(SOON).expect_code(0);
+    assert_eq!(done.stdout_text(), format!("{TYPES}\n"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use ringmark_ring::writer::Ring;
 use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 
 use super::core::Core;
+use super::held_signals::HeldSignals;
 use super::process::KeptErrno;
 use super::waits::{self, Stack, Wanted};
 use super::{process, retry, warm};
@@ -150,44 +151,66 @@ fn reserve_in(
     stack: Stack,
     wanted: &Wanted,
 ) -> Option<Reservation<'static>> {
-    let base = |now| core.page_base(now);
-    let reserved = match core.options.wait.is_zero() {
-        true => writer.reserve_cold(wanted.type_id, wanted.words, wanted.ticks, &base),
-        false => waits::reserve(core, writer, stack, wanted),
-    };
-    match reserved {
-        Ok(reservation) => Some(reservation),
-        Err(Cause::Nested) if writer.looks_abandoned() => {
-            change_ring(core, writer);
-            None
-        }
-        Err(Cause::NoRing) => {
-            // No slot counts this one.
-            core.count_lost(Cause::NoRing);
-            None
-        }
-        Err(_) => None,
+    let (mut ring, mut reserved) = (writer, reserve_there(core, writer, stack, wanted));
+    if let Err(Cause::Nested) = reserved
+        && let Some(other) = ring_beside(core, writer, stack)
+    {
+        (ring, reserved) = (other, reserve_there(core, other, stack, wanted));
     }
+    match reserved {
+        Ok(reservation) => return Some(reservation),
+        Err(Cause::Nested) => ring.lose(Cause::Nested),
+        Err(Cause::NoRing) => core.count_lost(Cause::NoRing), // No slot counts this one.
+        Err(_) => {}
+    }
+    None
 }
 
-/// This context interrupts a reservation in a full page, or an abandoned one: goes on in
-/// another ring, if there is one.
-fn change_ring(core: &'static Core, writer: &'static Writer) {
+/// A reservation in this ring. Its slot has counted the event as lost, unless it is nested or there is no
+/// ring.
+fn reserve_there(
+    core: &'static Core,
+    writer: &'static Writer,
+    stack: Stack,
+    wanted: &Wanted,
+) -> Result<Reservation<'static>, Cause> {
+    if !core.options.wait.is_zero() {
+        return waits::reserve(core, writer, stack, wanted);
+    }
+    let base = |now| core.page_base(now);
+    let reserved = writer.reserve_or_decide(wanted.type_id, wanted.words, wanted.ticks, &base);
+    if let Err(Cause::RingFull) = reserved {
+        writer.lose(Cause::RingFull);
+    }
+    reserved
+}
+
+/// This context finds a page full in which another one holds a reservation, or has left it: the ring in
+/// which its thread goes on, if there is one.
+fn ring_beside(
+    core: &'static Core,
+    writer: &'static Writer,
+    stack: Stack,
+) -> Option<&'static Writer> {
     // A signal handler that came while its thread was getting a ring.
     if thread_block::phase() != Phase::Open {
-        return;
+        return None;
+    }
+    if writer.idle_other().is_none() && !writer.wants_another(|| stack.is_in_handler()) {
+        return None;
     }
     let _attaching = Attaching::begin();
+    let now = thread_block::writer()?;
     // A handler that came just before may have done it.
-    if thread_block::writer().is_some_and(|now| ptr::eq(now, writer)) {
-        match writer.idle_other().or_else(|| attach_beside(core, writer)) {
-            Some(other) => {
-                writer.change_to(other);
-                thread_block::set_writer(Some(other));
-            }
-            None => writer.stay(),
-        }
+    if !ptr::eq(now, writer) {
+        return Some(now);
     }
+    let other = writer
+        .idle_other()
+        .or_else(|| attach_beside(core, writer))?;
+    writer.change_to(other);
+    thread_block::set_writer(Some(other));
+    Some(other)
 }
 
 fn attach_beside(core: &'static Core, writer: &'static Writer) -> Option<&'static Writer> {
@@ -249,20 +272,28 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
     }
 }
 
-/// This thread looks for a ring. What is recorded in that time, by a signal handler or by a function of
-/// the program's own that has the name of one that is called here, gets none: nothing begins again.
-struct Attaching(Option<KeptErrno>);
+/// This thread looks for a ring, with its signals held: a handler that left by a jump would leave it without
+/// one for ever. What a function of the program's own records in that time, because it has the name of one
+/// that is called here, gets none: nothing begins again.
+struct Attaching {
+    errno: Option<KeptErrno>,
+    _signals: HeldSignals,
+}
 
 impl Attaching {
     fn begin() -> Self {
+        let signals = HeldSignals::new();
         thread_block::set_phase(Phase::Attaching);
-        Self(Some(KeptErrno::new()))
+        Self {
+            errno: Some(KeptErrno::new()),
+            _signals: signals,
+        }
     }
 }
 
 impl Drop for Attaching {
     fn drop(&mut self) {
-        drop(self.0.take());
+        drop(self.errno.take());
         thread_block::set_phase(Phase::Open);
     }
 }

@@ -12,8 +12,8 @@
 //! 4. its helper thread prepares rings and answers tools: `control`, for libraries by `helper`; `pin`
 //!    keeps its code mapped;
 //! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
-//!    event, `retry` says when to try again, `handler` what a signal handler may do, `waits` whether
-//!    one waits for room in a full ring, which `wait_record` tells of
+//!    event, with `held_signals`, `retry` says when to try again, `handler` what a signal handler may
+//!    do, `waits` whether one waits for room in a full ring, which `wait_record` tells of
 //!    with what `wait_marks` and `own_files` know;
 //! 6. it is asked what was written: `sample`;
 //! 7. its process forks and ends: `process`; with which status: `exit_status`.
@@ -44,6 +44,7 @@ mod pin;
 // 5. Threads.
 mod attach;
 mod handler;
+mod held_signals;
 mod own_files;
 mod retry;
 mod wait_marks;

@@ -7,7 +7,7 @@
 //! | only while a consumer holds its lock, asked for at each stall and every 10 ms of it | a reader that is gone frees nothing |
 //! | or before that, if one announced itself before the session began | a recorder takes a moment to find a new session |
 //! | not in a process that consumes the session itself | it would wait for itself |
-//! | with no reservation under way in the thread, and in no signal handler | a handler would hold up what it interrupted |
+//! | with no reservation under way in the ring, and in no signal handler | a handler would hold up what it interrupted |
 //! | not on the helper thread, in a fork, while a ring is looked for, once the process exits | others wait for these |
 //! | not with a real-time policy | the reader may never run |
 //! | at most the time of the options, once for each stall | a reader that is stopped holds up each thread once |
@@ -46,6 +46,17 @@ pub enum Stack {
     Unknown,
 }
 
+impl Stack {
+    /// Whether a signal handler runs on the calling thread, or may well run. Takes some 70 system calls.
+    pub(super) fn is_in_handler(self) -> bool {
+        match self {
+            Self::Current => handler::is_running(),
+            Self::Around(frame) => handler::is_running_around(frame),
+            Self::Unknown => true,
+        }
+    }
+}
+
 /// A record that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
@@ -67,7 +78,7 @@ enum No {
 /// Reserves a record; where the ring is full, waits for room as far as the rules allow.
 ///
 /// # Errors
-/// As [`Writer::reserve_cold`]: the event is lost, and counted.
+/// The event is lost, and counted but for [`Cause::Nested`] and [`Cause::NoRing`].
 pub(super) fn reserve(
     core: &'static Core,
     writer: &'static Writer,
@@ -76,13 +87,13 @@ pub(super) fn reserve(
 ) -> Result<Reservation<'static>, Cause> {
     // Also for a handler that interrupts a wait in this ring.
     if writer.is_known_full() {
-        writer.lose_for_full();
+        writer.lose(Cause::RingFull);
         return Err(Cause::RingFull);
     }
     let base = |now| core.page_base(now);
     let mut stall = None;
     loop {
-        let reserved = writer.reserve_if_room(wanted.type_id, wanted.words, wanted.ticks, &base);
+        let reserved = writer.reserve_or_decide(wanted.type_id, wanted.words, wanted.ticks, &base);
         if !matches!(reserved, Err(Cause::RingFull)) {
             stall.inspect(|stall: &Stall| stall.count(core, writer));
             if let (Ok(_), Some(type_id)) = (&reserved, wait_record::type_id()) {
@@ -102,7 +113,7 @@ pub(super) fn reserve(
             if why == No::ForThis {
                 writer.forget_full();
             }
-            writer.lose_for_full();
+            writer.lose(Cause::RingFull);
             return Err(Cause::RingFull);
         }
     }
@@ -132,12 +143,7 @@ impl Stall {
             return Err(No::UntilRead);
         }
         ask_for_consumer(core, begun_ns)?;
-        let is_in_handler = match stack {
-            Stack::Current => handler::is_running(),
-            Stack::Around(frame) => handler::is_running_around(frame),
-            Stack::Unknown => true,
-        };
-        if is_in_handler {
+        if stack.is_in_handler() {
             return Err(No::ForThis);
         }
         Ok(Self {

@@ -43,6 +43,7 @@
 //! nothing. The thread's own exchange has no bus lock: it starts from a free head, which no other
 //! thread changes.
 
+use core::mem;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -64,6 +65,18 @@ use crate::protocol::writer::Writer;
 struct Claimed<'w> {
     words: &'w [AtomicU64; FRAME_WORDS],
     serial: u32,
+}
+
+/// Gives a claimed frame back where what fills it panics: the span does not begin.
+struct Unfilled<'w> {
+    writer: &'w Writer,
+    place: SpanPlace,
+}
+
+impl Drop for Unfilled<'_> {
+    fn drop(&mut self) {
+        self.writer.pop_span(self.place);
+    }
 }
 
 impl Writer {
@@ -112,11 +125,17 @@ impl Writer {
         };
         order::frame_fence(); // [F1]
         let kept = (words as usize + 1).min(FRAME_WORDS - 1);
-        fill(&mut Reservation::in_frame(self, &claimed.words[1..=kept]));
-        claimed.words[0].store(head.pack(), order::frame_release()); // [F2]
-        SpanPlace {
+        let place = SpanPlace {
             frame: claimed.words.as_ptr().addr(),
-        }
+        };
+        let unfilled = Unfilled {
+            writer: self,
+            place,
+        };
+        fill(&mut Reservation::in_frame(self, &claimed.words[1..=kept]));
+        mem::forget(unfilled);
+        claimed.words[0].store(head.pack(), order::frame_release()); // [F2]
+        place
     }
 
     /// Claims the frame at `top`. `None`: there is none, or it is in use, and nothing has changed.

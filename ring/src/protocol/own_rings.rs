@@ -1,11 +1,21 @@
-//! The rings of one thread: more than one only where a reservation stayed open for long.
+//! The rings of one thread: more than one only where a reservation stayed open in a full page.
 //!
-//! A handler that loses event after event, because the context that it interrupted holds a
-//! reservation in a full page, goes on in another ring. The first one stays its thread's: that
-//! context may be in the middle of a page switch, or about to reserve, and goes on there
-//! undisturbed. When no reservation is open there any more it is taken up again, before any other
-//! ring is. At thread exit all are sealed. So a thread has at most one ring more than reservations
-//! that it left open.
+//! Such a reservation was left by `longjmp` or `mem::forget`, or it is held, by another coroutine of
+//! the thread or by the context that a handler interrupts. Nothing tells these apart, and nothing has to:
+//! the thread goes on in another ring, and no page of the first one is used again while a reservation
+//! is open there. The context that has it may be in the middle of a page switch, or about to reserve,
+//! and goes on there undisturbed. When none is open any more, the ring is taken up again, before any
+//! other one is. At thread exit all are sealed.
+//!
+//! | an event finds the page full, and another reservation open | it |
+//! | --- | --- |
+//! | its thread has another ring without one | goes on there |
+//! | it is in no signal handler | goes on in a new ring: what was left would hold up the thread for ever |
+//! | it is in one | is lost, but for one in a thousand: its context is likely to end the reservation soon |
+//! | its thread has [`RINGS_MAX`] rings | is lost |
+//!
+//! So a reservation that was left costs no other event, and its ring until the thread ends. A thread
+//! has at most one ring more than reservations that it left or holds.
 //!
 //! ```text
 //!          join                       ┌──────────── next ─────────────┐
@@ -24,7 +34,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::slot::state;
 
-use crate::protocol::writer::Writer;
+use crate::protocol::writer::{HANDLER_GOES_ON_AFTER, RINGS_MAX, Writer};
 
 impl Writer {
     /// Makes `other`, just attached, one more ring of this writer's thread. Called by that thread
@@ -38,8 +48,8 @@ impl Writer {
         self.next.store(ptr::from_ref(other).cast_mut(), Relaxed);
     }
 
-    /// Another ring of this thread, in which no reservation is open: the first choice before a new
-    /// ring is claimed. `None`: the thread has no other ring, or all wait for a reservation.
+    /// Another ring of this thread, in which no reservation is open: the first choice of a nested event.
+    /// `None`: the thread has no other ring, or all wait for a reservation.
     #[must_use]
     pub fn idle_other(&'static self) -> Option<&'static Self> {
         self.others().find(|other| other.is_idle())
@@ -55,10 +65,15 @@ impl Writer {
         self.publish_state(state::ABANDONED);
     }
 
-    /// Goes on here, because there is no other ring: the nested losses are counted from 0 again, so
-    /// that the search for a ring is not repeated at every lost event.
-    pub fn stay(&self) {
-        self.nested_lost.store(0, Relaxed);
+    /// Whether to claim one more ring for this thread: its event is nested, and it has no idle ring.
+    ///
+    /// `is_in_handler` says whether a signal handler runs, and takes long: it is asked for the first of
+    /// several nested events in a row, and then more and more seldom, as a search in vain is.
+    pub fn wants_another(&'static self, is_in_handler: impl FnOnce() -> bool) -> bool {
+        let lost = self.nested_lost.load(Relaxed);
+        let is_due = lost.is_power_of_two() || lost.is_multiple_of(HANDLER_GOES_ON_AFTER);
+        let is_allowed = || lost >= HANDLER_GOES_ON_AFTER || !is_in_handler();
+        is_due && self.others().count() + 1 < RINGS_MAX && is_allowed()
     }
 
     /// Seals this ring and all others of its thread, which ends. Open reservations in them stay

@@ -73,11 +73,13 @@ pub mod offsets;
 mod page_switch;
 mod waits;
 
-/// Nested losses in a row after which the thread goes on in another ring: see `own_rings`.
-///
-/// Large enough that a busy handler in a long reservation does not take a second ring, small enough
-/// that a thread which left a reservation by `longjmp` loses a moment and not its whole life.
-pub const ABANDONED_AFTER: u64 = 1024;
+/// Nested losses in a row after which a thread goes on in another ring although it is in a signal
+/// handler: see `own_rings`. A busy handler takes no second ring for the few events that it loses.
+pub const HANDLER_GOES_ON_AFTER: u64 = 1024;
+
+/// Rings that a thread has at most. One that leaves more reservations behind loses events, so that
+/// it takes no other thread's memory.
+pub const RINGS_MAX: usize = 16;
 
 /// Largest payload that is compared with the room in a page, in words.
 ///
@@ -135,7 +137,7 @@ pub struct Writer {
     pub(crate) top: AtomicPtr<AtomicU64>,
     /// The slot's *produced*, which only this writer changes: number of the next page.
     produced: Private,
-    /// Nested losses in a row; see [`ABANDONED_AFTER`].
+    /// Nested losses in a row; see [`HANDLER_GOES_ON_AFTER`].
     pub(crate) nested_lost: Private,
     /// Not 0 while `ring` is there.
     attached: Private,
@@ -422,14 +424,5 @@ impl Writer {
         if let Some(ring) = self.ring() {
             ring.slot.publish_state(state);
         }
-    }
-
-    /// Whether [`ABANDONED_AFTER`] nested events in a row were lost: the open reservation was left
-    /// by `longjmp` or `mem::forget`, or a very busy handler interrupts it.
-    ///
-    /// The two cannot be told apart. The answer is the same: the thread goes on in another ring,
-    /// and comes back when the reservation ends.
-    pub fn looks_abandoned(&self) -> bool {
-        self.nested_lost.load(Relaxed) >= ABANDONED_AFTER
     }
 }

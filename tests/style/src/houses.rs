@@ -127,6 +127,7 @@ pub const FLOORS: &[House<'_>] = &[
             "pin",
             "exit_status",
             "handler",
+            "held_signals",
             "own_files",
             "retry",
             "wait_marks",

@@ -16,6 +16,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "producer/src/session/control.rs",
     "producer/src/session/exit_status.rs",
     "producer/src/session/handler.rs",
+    "producer/src/session/held_signals.rs",
     "producer/src/session/pin.rs",
     "producer/src/session/process.rs",
     "producer/src/session/raw.rs",

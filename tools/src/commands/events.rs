@@ -40,7 +40,7 @@ pub(crate) struct Args {
     wide: WideOption,
 }
 
-/// One event type. Whether it is on is known for running processes only.
+/// One event type. Whether it is on is known for running processes only, and for their first 32,768 types.
 struct Row {
     head: Head,
     on: Option<bool>,
@@ -105,7 +105,7 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
     let mut found = Vec::new();
     for session in &dump.sessions {
         let tap = taps.iter().find(|tap| tap.session().uuid() == session.uuid);
-        found.extend(rows(session, |ty| Some(is_on(tap?.session(), ty))));
+        found.extend(rows(session, |ty| is_on(tap?.session(), ty)));
     }
     Ok(found)
 }

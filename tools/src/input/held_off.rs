@@ -9,11 +9,11 @@ use ringmark_format::schema::Shape;
 use ringmark_format::session_text::{SessionRequest, Switch, TypePattern};
 use ringmark_reader::Session;
 
-/// Whether a type is on in a running process; types beyond the bitmap have no bit.
-pub(crate) fn is_on(session: &Session, ty: &EventType) -> bool {
+/// Whether a type is on in a running process; unknown of types beyond the bitmap, which have no bit.
+pub(crate) fn is_on(session: &Session, ty: &EventType) -> Option<bool> {
     let words = session.ring().enabled_words();
-    let word = words.get(ty.id.0 as usize / 64);
-    word.is_some_and(|word| word.load(Relaxed) >> (ty.id.0 % 64) & 1 == 1)
+    let word = words.get(ty.id.0 as usize / 64)?;
+    Some(word.load(Relaxed) >> (ty.id.0 % 64) & 1 == 1)
 }
 
 /// Whether a request with this pattern is for the type, as the process itself decides.
@@ -52,6 +52,9 @@ pub(crate) fn of_session(
     };
     let is_its = |ty: &&EventType| ty.known && wanted(ty) && is_taken_away(section, ty);
     let its: Vec<_> = read.schema.types().iter().filter(is_its).collect();
-    let off = its.iter().filter(|ty| !is_on(session, ty)).count();
+    let off = its
+        .iter()
+        .filter(|ty| is_on(session, ty) == Some(false))
+        .count();
     (its.len(), off)
 }

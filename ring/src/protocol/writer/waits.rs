@@ -1,18 +1,20 @@
-//! What a caller needs that may wait for room in a full ring instead of losing its event. The wait
-//! itself is the caller's.
+//! What a caller needs that may wait for room in a full ring, or go on in another one, instead of
+//! losing its event. The wait itself is the caller's; `own_rings` has the other rings.
 //!
 //! ```text
-//!  reserve_if_room ──full──▶ the caller decides ──▶ waits ──▶ reserve_if_room ──▶ tell_wait
-//!                                    │                 └─in vain─▶ lose_for_full
-//!                                    ├─ no reader: ──────────────▶ lose_for_full
-//!                                    └─ a handler: forget_full ──▶ lose_for_full
+//!  reserve_or_decide ──full──▶ the caller decides ──▶ waits ──▶ reserve_or_decide ──▶ tell_wait
+//!                  │                   │                 └─in vain─▶ lose
+//!                  │                   ├─ no reader: ──────────────▶ lose
+//!                  │                   └─ a handler: forget_full ──▶ lose
+//!                  └──nested──▶ the caller decides ──▶ reserve_or_decide in another ring
+//!                                      └─ there is none ───────────▶ lose
 //! ```
 //!
 //! A ring that was found full is known to be full until a page of it is released, so that all that
 //! comes in between is lost without a question, also in the handlers that interrupt a wait. Where
 //! the event that found it full was a handler's, this is forgotten: its thread is to be asked itself.
 //!
-//! Discard mode only. The caller waits with no reservation under way, so that handlers of its thread
+//! A ring is full in discard mode only. The caller waits with no reservation under way, so that handlers of its thread
 //! are not held up: they lose their events as in any full ring, and the caller's own is counted as
 //! lost only when the caller gives up.
 
@@ -26,19 +28,19 @@ use crate::protocol::clock_sample::ClockSample;
 use crate::protocol::reservation::Reservation;
 
 impl Writer {
-    /// As [`Writer::reserve_cold`], but an event that finds the ring full is not counted as lost: the
-    /// caller tries again, or calls [`Writer::lose_for_full`].
+    /// As [`Writer::reserve_cold`], but an event that finds the ring full, or is nested, is not counted
+    /// as lost: the caller tries again, here or in another ring, or calls [`Writer::lose`].
     ///
     /// # Errors
     /// As there.
-    pub fn reserve_if_room(
+    pub fn reserve_or_decide(
         &self,
         type_id: TypeId,
         payload_words: u64,
         now: u64,
         base: &dyn Fn(u64) -> ClockSample,
     ) -> Result<Reservation<'_>, Cause> {
-        let is_lost = |cause| cause != Cause::RingFull;
+        let is_lost = |cause| !matches!(cause, Cause::RingFull | Cause::Nested);
         self.reserve_or_lose(type_id, payload_words, now, base, is_lost)
     }
 
@@ -55,18 +57,18 @@ impl Writer {
         self.full.forget();
     }
 
-    /// Counts one event as lost because the ring is full.
-    pub fn lose_for_full(&self) {
+    /// Counts one event of this ring as lost.
+    pub fn lose(&self, cause: Cause) {
         if let Some(ring) = self.ring() {
-            ring.slot.count_lost(Cause::RingFull);
+            ring.slot.count_lost(cause);
         }
     }
 
-    /// Whether no reservation is under way in any ring of the thread: no code that holds one was
-    /// interrupted by the caller.
+    /// Whether no reservation is under way in this ring: no code that holds one here was interrupted
+    /// by the caller. One in another ring of the thread may have been left for ever.
     #[must_use]
-    pub fn holds_nothing(&'static self) -> bool {
-        self.counts.under_way() == 0 && self.others().all(|other| other.counts.under_way() == 0)
+    pub fn holds_nothing(&self) -> bool {
+        self.counts.under_way() == 0
     }
 
     /// Counts a wait of `ns` nanoseconds that took from one tick to the other. A record should tell
