@@ -36,5 +36,6 @@ pub use error::ProfileError;
 pub use looker::ThreadTimes;
 pub use profile::{FunctionTimes, Missing, Profile, RunningStack, Thread, WaitTimes};
 pub use profiler::{LOOK_EVERY, Profiler};
+pub use sampler::samples_allowed;
 pub use switches::ThreadSwitches;
 pub use wait::Wait;

@@ -22,9 +22,10 @@ use crate::wait::Wait;
 const STACK_BYTES: usize = 16 << 10;
 /// Waits that are read in one look: what is read costs about 30 us.
 const READS: usize = 48;
-/// Looks at which a thread had not run, after which it is looked at more seldom: only every `SELDOM`th time.
-const IDLE: u32 = 20;
-const SELDOM: u32 = 4;
+/// A thread that waits is looked at again after this part of the time that it has waited, at least every tenth look: so
+/// the end of a wait is seen late by that part of it at most.
+const PATIENCE: u32 = 20;
+const SELDOM: u32 = 10;
 /// Looks after which threads are listed, though there are as many as before.
 const LIST_EVERY: u32 = 20;
 
@@ -84,8 +85,8 @@ struct Watched {
     current: Option<Current>,
     /// Waiting time that is in no wait yet, in ns.
     pending_ns: u64,
-    /// Looks since it was seen to run.
-    idle: u32,
+    /// The look at which it was seen to have run.
+    ran_at: u32,
 }
 
 impl Watched {
@@ -101,6 +102,11 @@ impl Watched {
         };
         let new_ns = self.times.waiting_ns.saturating_sub(self.counted_ns);
         self.counted_ns += new_ns;
+        // What it ran, as is known only now, was no waiting.
+        let too_much_ns = self.counted_ns - self.times.waiting_ns;
+        let back_ns = too_much_ns.min(self.pending_ns);
+        self.pending_ns -= back_ns;
+        self.counted_ns -= back_ns;
         new_ns
     }
 }
@@ -223,7 +229,7 @@ impl Looker {
             counted_ns: 0,
             current: None,
             pending_ns: 0,
-            idle: 0,
+            ran_at: self.looks,
         };
         self.threads.insert(tid, watched);
     }
@@ -234,7 +240,8 @@ impl Looker {
         let Some(watched) = self.threads.get_mut(&tid) else {
             return;
         };
-        if watched.idle >= IDLE && !looks.wrapping_add(tid).is_multiple_of(SELDOM) {
+        let every = (looks.wrapping_sub(watched.ran_at) / PATIENCE).clamp(1, SELDOM);
+        if !looks.wrapping_add(tid).is_multiple_of(every) {
             return;
         }
         let Ok(schedule) = Schedule::read(&watched.schedstat) else {
@@ -243,8 +250,8 @@ impl Looker {
         };
         let waited_ns = watched.count(schedule);
         let has_run = std::mem::replace(&mut watched.before, schedule) != schedule;
-        watched.idle = if has_run { 0 } else { watched.idle + 1 };
         if has_run {
+            watched.ran_at = looks;
             watched.current = None;
         }
         if let Some(current) = &mut watched.current {
@@ -349,9 +356,9 @@ impl Looker {
 
     /// Looks at all threads, also at those that are looked at more seldom.
     pub(crate) fn look_at_all(&mut self, target: &Target, code: &mut Code) {
-        self.threads
-            .values_mut()
-            .for_each(|watched| watched.idle = 0);
+        let looks = self.looks.wrapping_add(1);
+        let threads = self.threads.values_mut();
+        threads.for_each(|watched| watched.ran_at = looks);
         self.look(target, code);
     }
 

@@ -109,6 +109,24 @@ fn registers(found: &data::Sample<'_>) -> Option<Registers> {
     }
 }
 
+/// Whether this process may sample what it runs itself: `true`, the kernel's code, too.
+///
+/// # Errors
+/// It may not, on this host.
+pub fn samples_allowed() -> io::Result<bool> {
+    let may = |kernel| {
+        prepared(99, kernel)
+            .observe_self()
+            .any_cpu()
+            .build()
+            .map(drop)
+    };
+    match may(Kernel::Included) {
+        Err(error) if is_refusal(&error) => may(Kernel::Excluded).map(|()| false),
+        result => result.map(|()| true),
+    }
+}
+
 /// The clock that the kernel notes switches by.
 pub(crate) fn mono_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

@@ -7,8 +7,8 @@ use std::thread;
 
 use ringmark_profile::{LOOK_EVERY, Profile, Profiler, WaitTimes};
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::functions::compile;
-use ringmark_tests::require_tools;
+use ringmark_tests::functions::{LIMIT, compile};
+use ringmark_tests::{require_tools, ringmark, run};
 
 /// The program, ended by the end of its input.
 struct Waiting {
@@ -99,4 +99,30 @@ fn each_thread_waits_for_what_it_says() {
     );
     let waited: u64 = profile.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(waited + profile.unseen_ns, profile.times().waiting_ns);
+}
+
+/// Rows of waits, as the command shows them with an option.
+fn rows(program: &Waiting, option: &[&str]) -> usize {
+    let mut command = ringmark();
+    let pid = program.child.id().to_string();
+    command.args(["profile", "--for", "300ms", "-p", &pid]);
+    let said = run(command.args(option), LIMIT).expect("ringmark");
+    let said = said.expect_code(0).stdout_text();
+    let lines = said
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("WAITED"));
+    let rows = lines.skip(1).take_while(|line| !line.is_empty());
+    rows.filter(|line| !line.contains("more row")).count()
+}
+
+#[test]
+fn as_many_rows_are_shown_as_are_asked_for() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("known-waits-rows");
+    let program = Waiting::start(&fixture);
+    assert_eq!(rows(&program, &[]), 15);
+    assert_eq!(rows(&program, &["-n", "3"]), 3);
+    assert!(rows(&program, &["-n", "40"]) >= 19);
 }

@@ -45,8 +45,8 @@ fn four_hundred_idle_threads_cost_one_percent_of_a_core() {
     command.args(["profile", "--for", "10m", "-p", &program.0.id().to_string()]);
     let looker = Running::start(command.stdin(Stdio::null())).expect("ringmark");
     looker.wait_until_in(&SLEEPS);
-    // Its start, and reading each thread's wait once, is another matter.
-    looker.wait_for_sleeps(60);
+    // Its start, and reading each thread's wait once, is another matter; threads that begin to wait are looked at often.
+    looker.wait_for_sleeps(120);
     let (pid, begun) = (looker.id(), Instant::now());
     let (before, program_before) = (ran_ns(pid), ran_ns(program.0.id()));
     let first = sleeps(pid);

@@ -65,7 +65,7 @@ fn main() -> io::Result<()> {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        turn(5000 + (random >> 33) % 20_000, &mut took);
+        turn(100_000 + (random >> 33) % 400_000, &mut took);
     }
     let part = format!("{file}.part");
     std::fs::write(&part, format!("{} {} {}\n", took[0], took[1], took[2]))?;

@@ -33,7 +33,7 @@ APART static void ten(unsigned long n) { for (unsigned long i = 0; i < n; i++) s
 
 /* Some ms in a row, of lengths that go with no clock. */
 APART static void turn(unsigned long took[3]) {
-    unsigned long unit = 5000 + rand() % 20000, times[4];
+    unsigned long unit = 100000 + rand() % 400000, times[4];
     times[0] = ran();
     seventy(7 * unit);
     times[1] = ran();

@@ -153,7 +153,7 @@ impl Args {
             if table.is_empty() {
                 continue;
             }
-            table.first(self.lines.of(time_table::ROWS));
+            table.first(self.lines.or(time_table::ROWS));
             table.fit(columns);
             writeln!(out)?;
             table.write(&mut out, Style::detect())?;

@@ -149,7 +149,24 @@ pub(crate) fn threads(profile: &Profile) -> Table {
 
 /// What could not be had, and how to get it.
 pub(crate) fn missing(profile: &Profile) -> Vec<String> {
-    profile.missing.iter().map(|missing| match missing {
+    let missing = profile.missing.iter().map(said);
+    missing.chain(cut_stacks(profile)).collect()
+}
+
+/// The line about stacks that end early, if they are more than a tenth.
+fn cut_stacks(profile: &Profile) -> Option<String> {
+    let cut = profile.samples.saturating_sub(profile.whole_samples);
+    (cut > profile.samples / 10).then(|| {
+        format!(
+            "stacks of {} of {} end early: RUNNING of their callers is too small by that",
+            count(cut),
+            counted(profile.samples, "sample")
+        )
+    })
+}
+
+fn said(missing: &Missing) -> String {
+    match missing {
         Missing::Running(error) => format!(
             "functions that run are not known: this user may not sample here ({error}); 'sudo setcap cap_perfmon+ep' on the ringmark binary allows it, or 'sudo sysctl kernel.perf_event_paranoid=2', or '--cap-add PERFMON' for a container"
         ),
@@ -169,7 +186,7 @@ pub(crate) fn missing(profile: &Profile) -> Vec<String> {
         Missing::Waits => "files, locks and stacks of waits are not known: they may be read by the user of the process, by root, or with cap_sys_ptrace; if kernel.yama.ptrace_scope is 1, by 'ringmark profile -- CMD', which starts the program".to_owned(),
         Missing::Stacks => "where threads wait is not known: the memory of the process may be read by its user, by root, or with cap_sys_ptrace".to_owned(),
         Missing::Code => "functions have no names: the mappings of the process may be read by its user, by root, or with cap_sys_ptrace".to_owned(),
-    }).collect()
+    }
 }
 
 /// The command that shows each call of the function that runs most; `None`: none can be traced.

@@ -146,4 +146,9 @@ class ProfilePage {
   }
 }
 
+addEventListener("error", (event) => {
+  document.getElementById("trouble").hidden = false;
+  document.getElementById("trouble").textContent = "This page failed: " + event.message;
+});
+
 new ProfilePage(JSON.parse(document.getElementById("data").textContent)).show();
