@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub use html::about::About;
+pub use html::profile_page::ProfileWords;
 pub use timeline::items::Cut;
 pub use timeline::plan::{Counts, Plan};
 pub use timeline::play::Written;
@@ -74,4 +75,16 @@ pub fn write_html(
     progress: impl FnMut(u64, u64),
 ) -> io::Result<Written> {
     play(plan, &mut Html::new(plan, about, out), progress)
+}
+
+/// Writes a profile as one HTML page that needs nothing else. Returns how many bytes it has.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_profile(
+    profile: &ringmark_profile::Profile,
+    words: &ProfileWords,
+    out: &mut impl Write,
+) -> io::Result<u64> {
+    html::profile_page::write(profile, words, out)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use framehop::Unwinder;
@@ -60,7 +61,7 @@ pub(crate) struct Code {
     /// Functions of code that was made at run time: address, size and name.
     made: Vec<(u64, u64, String)>,
     read_at: Option<Instant>,
-    functions: Vec<Function>,
+    functions: Vec<Arc<Function>>,
     /// By module and start.
     known: HashMap<(usize, u64), FunctionId>,
     /// By address.
@@ -98,7 +99,7 @@ impl Code {
     }
 
     /// The functions that stacks have so far.
-    pub(crate) fn function(&self, id: FunctionId) -> &Function {
+    pub(crate) fn function(&self, id: FunctionId) -> &Arc<Function> {
         &self.functions[id.0 as usize]
     }
 
@@ -217,7 +218,7 @@ impl Code {
         let next = FunctionId(self.functions.len() as u32);
         let id = *self.known.entry(key).or_insert(next);
         if id == next {
-            self.functions.push(function);
+            self.functions.push(Arc::new(function));
         }
         self.places.insert(address, id);
         id

@@ -19,8 +19,8 @@ pub(crate) fn open_debug_file(path: &Path, elf: &Elf<'_>) -> Option<File> {
     };
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     // A process in a container has files of its own.
-    let of_process = path.ancestors().find(|path| path.ends_with("root"));
-    let roots = of_process.into_iter().chain([Path::new("/")]);
+    let of_process = path.ancestors().filter(|path| path.ends_with("root"));
+    let roots = of_process.last().into_iter().chain([Path::new("/")]);
     roots
         .map(|root| root.join(format!("usr/lib/debug/.build-id/{first:02x}/{rest}.debug")))
         .find_map(|place| {

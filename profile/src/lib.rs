@@ -5,17 +5,20 @@
 //!
 //! - `looker`: `/proc` says of each thread how long it ran, how long it had to wait for a processor, and, of one that
 //!   waits, its system call and where its stack is. This needs no privilege beyond being the same user, and stops
-//!   nothing.
-//! - `sampler`: the kernel's `perf_event_open` copies the stack of what runs. Where it is refused, times of running are
-//!   known and their functions are not: [`Missing`] says so.
+//!   nothing. Where it is refused, the kernel still says where in its own code a thread waits, or at least how.
+//! - `sampler`: the kernel's `perf_event_open` copies the stack of what runs, and notes each switch (`switches`). Where it
+//!   is refused, times of running are known and their functions are not: [`Missing`] says so.
 //!
 //! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
 //! the files of the process.
 
 mod code;
+mod descriptors;
 mod elf;
 mod error;
+mod file_locks;
 mod frame_pointer;
+mod joined;
 mod looker;
 mod module;
 mod peers;
@@ -23,6 +26,7 @@ mod profile;
 mod profiler;
 mod sampler;
 mod schedule;
+mod switches;
 mod system_call;
 mod target;
 mod wait;
@@ -30,6 +34,8 @@ mod wait;
 pub use code::Function;
 pub use error::ProfileError;
 pub use looker::ThreadTimes;
-pub use profile::{FunctionTimes, Missing, Profile, Thread, WaitTimes};
+pub use profile::{FunctionTimes, Missing, Profile, RunningStack, Thread, WaitTimes};
 pub use profiler::{LOOK_EVERY, Profiler};
+pub use sampler::samples_allowed;
+pub use switches::ThreadSwitches;
 pub use wait::Wait;

@@ -6,11 +6,12 @@
 //! that ran and waits now has waited for short times, which are counted to the wait that it is in now: an estimate,
 //! right over many looks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::code::{Code, Registers, Stack};
+use crate::descriptors::Descriptors;
 use crate::peers::Peers;
 use crate::schedule::Schedule;
 use crate::system_call::SystemCall;
@@ -21,9 +22,10 @@ use crate::wait::Wait;
 const STACK_BYTES: usize = 16 << 10;
 /// Waits that are read in one look: what is read costs about 30 us.
 const READS: usize = 48;
-/// Looks at which a thread had not run, after which it is looked at more seldom: only every `SELDOM`th time.
-const IDLE: u32 = 20;
-const SELDOM: u32 = 4;
+/// A thread that waits is looked at again after this part of the time that it has waited, at least every tenth look: so
+/// the end of a wait is seen late by that part of it at most.
+const PATIENCE: u32 = 20;
+const SELDOM: u32 = 10;
 /// Looks after which threads are listed, though there are as many as before.
 const LIST_EVERY: u32 = 20;
 
@@ -32,6 +34,17 @@ const LIST_EVERY: u32 = 20;
 pub(crate) struct WaitPlace {
     pub(crate) wait: Wait,
     pub(crate) stack: Stack,
+}
+
+impl WaitPlace {
+    /// A wait of which only the kernel's side may be read.
+    fn without_stack(wait: Wait) -> Self {
+        let stack = Stack {
+            functions: Box::default(),
+            is_whole: false,
+        };
+        Self { wait, stack }
+    }
 }
 
 /// How long, and how often it was met.
@@ -72,8 +85,8 @@ struct Watched {
     current: Option<Current>,
     /// Waiting time that is in no wait yet, in ns.
     pending_ns: u64,
-    /// Looks since it was seen to run.
-    idle: u32,
+    /// The look at which it was seen to have run.
+    ran_at: u32,
 }
 
 impl Watched {
@@ -89,6 +102,11 @@ impl Watched {
         };
         let new_ns = self.times.waiting_ns.saturating_sub(self.counted_ns);
         self.counted_ns += new_ns;
+        // What it ran, as is known only now, was no waiting.
+        let too_much_ns = self.counted_ns - self.times.waiting_ns;
+        let back_ns = too_much_ns.min(self.pending_ns);
+        self.pending_ns -= back_ns;
+        self.counted_ns -= back_ns;
         new_ns
     }
 }
@@ -108,28 +126,35 @@ pub(crate) struct Looker {
     places: Vec<(WaitPlace, Waited)>,
     by_place: HashMap<WaitPlace, usize>,
     peers: Peers,
-    /// Waiting time whose wait could not be read, in ns.
-    pub(crate) unread_ns: u64,
+    /// Waiting time whose wait was not seen, in ns: it was over before a look, or its thread was.
+    pub(crate) unseen_ns: u64,
+    descriptors: Descriptors,
+    /// Threads that cannot be looked at, as there are not enough descriptors: those that live, and how many in all.
+    left_out: BTreeSet<u32>,
+    pub(crate) threads_left_out: u64,
     /// A stack could not be read, though the memory of the process can: it has executed another program.
     pub(crate) has_new_program: bool,
     /// The system calls of threads may not be read.
     pub(crate) is_refused: bool,
     stack: Vec<u8>,
-    /// The thread at which reading begins, so that each has its turn.
+    /// The thread at which reading begins, the first whose wait had no room in the last look: each has its turn.
     first: u32,
     /// Looks so far.
     looks: u32,
 }
 
 impl Looker {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(descriptors: Descriptors) -> Self {
         Self {
             threads: BTreeMap::new(),
             ended: Vec::new(),
             places: Vec::new(),
             by_place: HashMap::new(),
             peers: Peers::default(),
-            unread_ns: 0,
+            unseen_ns: 0,
+            descriptors,
+            left_out: BTreeSet::new(),
+            threads_left_out: 0,
             has_new_program: false,
             is_refused: false,
             stack: vec![0; STACK_BYTES],
@@ -148,12 +173,14 @@ impl Looker {
         let mut left = READS;
         let (later, earlier): (Vec<u32>, Vec<u32>) =
             self.threads.keys().partition(|tid| **tid >= self.first);
+        let mut next = None;
         for tid in later.into_iter().chain(earlier) {
             if left == 0 {
-                self.first = tid;
+                next = next.or(Some(tid));
             }
             self.look_at(tid, target, code, &mut left);
         }
+        self.first = next.unwrap_or(self.first);
         !self.threads.is_empty()
     }
 
@@ -164,10 +191,13 @@ impl Looker {
     /// The process has ended.
     fn find_threads(&mut self, target: &Target) -> std::io::Result<()> {
         let is_due = self.looks.is_multiple_of(LIST_EVERY);
-        if !is_due && target.count_threads()? == self.threads.len() as u64 {
+        let known = self.threads.len() + self.left_out.len();
+        if !is_due && target.count_threads()? == known as u64 {
             return Ok(());
         }
-        for tid in target.threads()? {
+        let tids = target.threads()?;
+        self.left_out.retain(|tid| tids.contains(tid));
+        for tid in tids {
             if !self.threads.contains_key(&tid) {
                 self.begin(target, tid);
             }
@@ -177,9 +207,16 @@ impl Looker {
 
     /// Begins with a thread.
     fn begin(&mut self, target: &Target, tid: u32) {
-        let Ok(schedstat) = target.file(&format!("task/{tid}/schedstat")) else {
-            return;
+        let schedstat = match target.file(&format!("task/{tid}/schedstat")) {
+            Ok(schedstat) if self.descriptors.has_room_beside(&schedstat, 0) => schedstat,
+            // It has ended by now.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Ok(_) | Err(_) => {
+                self.threads_left_out += u64::from(self.left_out.insert(tid));
+                return;
+            }
         };
+        self.left_out.remove(&tid);
         let Ok(schedule) = Schedule::read(&schedstat) else {
             return;
         };
@@ -192,7 +229,7 @@ impl Looker {
             counted_ns: 0,
             current: None,
             pending_ns: 0,
-            idle: 0,
+            ran_at: self.looks,
         };
         self.threads.insert(tid, watched);
     }
@@ -203,7 +240,8 @@ impl Looker {
         let Some(watched) = self.threads.get_mut(&tid) else {
             return;
         };
-        if watched.idle >= IDLE && !looks.wrapping_add(tid).is_multiple_of(SELDOM) {
+        let every = (looks.wrapping_sub(watched.ran_at) / PATIENCE).clamp(1, SELDOM);
+        if !looks.wrapping_add(tid).is_multiple_of(every) {
             return;
         }
         let Ok(schedule) = Schedule::read(&watched.schedstat) else {
@@ -212,8 +250,8 @@ impl Looker {
         };
         let waited_ns = watched.count(schedule);
         let has_run = std::mem::replace(&mut watched.before, schedule) != schedule;
-        watched.idle = if has_run { 0 } else { watched.idle + 1 };
         if has_run {
+            watched.ran_at = looks;
             watched.current = None;
         }
         if let Some(current) = &mut watched.current {
@@ -236,11 +274,16 @@ impl Looker {
     fn read_wait(&mut self, tid: u32, target: &Target, code: &mut Code, schedule: Schedule) {
         let line = match target.text(&format!("task/{tid}/syscall")) {
             Ok(line) => line,
-            Err(error) => {
-                self.is_refused |= error.kind() == std::io::ErrorKind::PermissionDenied;
-                self.give_up_pending(tid);
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                self.is_refused = true;
+                let wait = Wait::from_outside(tid, target);
+                if let Some(wait) = wait.filter(|_| self.has_not_run_since(tid, schedule)) {
+                    self.count_wait(tid, WaitPlace::without_stack(wait));
+                }
                 return;
             }
+            // It has ended.
+            Err(_) => return,
         };
         // It runs: what it waited for before is not known, and the next wait of the same kind stands for it.
         let Some(call) = SystemCall::parse(&line) else {
@@ -252,11 +295,8 @@ impl Looker {
             return;
         }
         let wait = Wait::of(&call, target, &mut self.peers);
-        let Some(watched) = self.threads.get_mut(&tid) else {
-            return;
-        };
-        // It ran meanwhile: call, object and stack need not belong together.
-        if Schedule::read(&watched.schedstat).ok() != Some(schedule) {
+        // Else call, object and stack need not belong together.
+        if !self.has_not_run_since(tid, schedule) {
             return;
         }
         let registers = Registers {
@@ -265,7 +305,22 @@ impl Looker {
             frame_pointer: None,
         };
         let stack = code.unwind(target, registers, &self.stack[..came]);
-        let place = WaitPlace { wait, stack };
+        self.count_wait(tid, WaitPlace { wait, stack });
+    }
+
+    fn has_not_run_since(&self, tid: u32, schedule: Schedule) -> bool {
+        let now = self
+            .threads
+            .get(&tid)
+            .map(|watched| Schedule::read(&watched.schedstat));
+        matches!(now, Some(Ok(now)) if now == schedule)
+    }
+
+    /// Counts the waiting time of a thread so far to the wait that it is in.
+    fn count_wait(&mut self, tid: u32, place: WaitPlace) {
+        let Some(watched) = self.threads.get_mut(&tid) else {
+            return;
+        };
         let next = self.places.len();
         let number = *self.by_place.entry(place.clone()).or_insert(next);
         if number == next {
@@ -279,10 +334,10 @@ impl Looker {
         waited.longest_ns = waited.longest_ns.max(ns);
     }
 
-    /// Counts the waiting time of a thread that is in no wait as time whose wait was not read.
+    /// Counts the waiting time of a thread that is in no wait as time whose wait was not seen.
     fn give_up_pending(&mut self, tid: u32) {
         if let Some(watched) = self.threads.get_mut(&tid) {
-            self.unread_ns += std::mem::take(&mut watched.pending_ns);
+            self.unseen_ns += std::mem::take(&mut watched.pending_ns);
         }
     }
 
@@ -301,9 +356,9 @@ impl Looker {
 
     /// Looks at all threads, also at those that are looked at more seldom.
     pub(crate) fn look_at_all(&mut self, target: &Target, code: &mut Code) {
-        self.threads
-            .values_mut()
-            .for_each(|watched| watched.idle = 0);
+        let looks = self.looks.wrapping_add(1);
+        let threads = self.threads.values_mut();
+        threads.for_each(|watched| watched.ran_at = looks);
         self.look(target, code);
     }
 

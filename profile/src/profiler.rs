@@ -4,10 +4,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::code::Code;
+use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
 use crate::looker::Looker;
 use crate::profile::{Missing, Profile, Sampled};
-use crate::sampler::{Kernel, Samples};
+use crate::sampler::{Kernel, Samples, mono_ns};
 use crate::target::Target;
 
 /// Time between two looks.
@@ -22,28 +23,35 @@ pub struct Profiler {
     /// What runs is sampled; else why not.
     samples: Result<Samples, io::Error>,
     sampled: Sampled,
-    hertz: u64,
     begun: Instant,
 }
 
 impl Profiler {
-    /// Begins to look at a process, and to sample what it runs `hertz` times in each second that it runs.
+    /// Begins to look at a process, and to sample what it runs `hertz` times in each second that it runs. Each
+    /// thread takes a descriptor, and one for each processor: the limit of this process is best raised before.
     ///
     /// # Errors
     /// There is no such process.
     pub fn attach(pid: u32, hertz: u64) -> Result<Self, ProfileError> {
         let target = Target::open(pid)?;
         let name = target.name_of(None).unwrap_or_default();
-        let samples = Samples::begin(&target, hertz);
+        let descriptors = Descriptors::now();
+        let samples = Samples::begin(&target, hertz, descriptors);
+        let each = samples.as_ref().ok().map(|samples| {
+            let has_kernel = samples.kernel == Kernel::Included;
+            (1_000_000_000 / hertz.max(1), has_kernel)
+        });
         let code = Code::of(&target);
         let mut profiler = Self {
             target,
             name,
             code,
-            looker: Looker::new(),
+            looker: Looker::new(descriptors),
             samples,
-            sampled: Sampled::default(),
-            hertz,
+            sampled: Sampled {
+                each,
+                ..Sampled::default()
+            },
             begun: Instant::now(),
         };
         profiler.look();
@@ -78,34 +86,30 @@ impl Profiler {
             sampled.in_kernel += u64::from(sample.is_in_kernel);
             if let Some(registers) = sample.registers {
                 let stack = code.unwind(target, registers, sample.stack);
-                *sampled.stacks.entry(stack).or_default() += 1;
+                let of_stack = sampled.stacks.entry(stack).or_default();
+                match sample.is_in_kernel {
+                    true => of_stack.in_kernel += 1,
+                    false => of_stack.own += 1,
+                }
             }
         });
+        self.sampled.lost = samples.lost;
+        self.sampled.left_out.clone_from(samples.left_out());
     }
 
     /// What was seen so far.
     pub fn profile(&mut self) -> Profile {
         self.looker.look_at_all(&self.target, &mut self.code);
         self.take_samples();
-        let threads = self.looker.threads();
         let missing = self.missing();
         let ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let sample_ns = match &self.samples {
-            Ok(samples) => {
-                let is_whole = samples.kernel == Kernel::Included;
-                Some((1_000_000_000 / self.hertz.max(1), is_whole))
-            }
-            Err(_) => None,
-        };
-        Profile::of(
-            ns,
-            threads,
-            self.looker.places(),
-            &self.sampled,
-            sample_ns,
-            &self.code,
-            missing,
-        )
+        let now = mono_ns();
+        let samples = self.samples.as_ref().ok();
+        // One that was lost may be a switch.
+        let samples = samples.filter(|samples| samples.lost == 0);
+        let switches = |tid| samples?.switches.of(tid, now);
+        let (looker, sampled) = (&mut self.looker, &self.sampled);
+        Profile::of(ns, looker, sampled, switches, &self.code, missing)
     }
 
     fn missing(&self) -> Vec<Missing> {
@@ -116,20 +120,24 @@ impl Profiler {
                 if samples.kernel == Kernel::Excluded {
                     missing.push(Missing::Kernel);
                 }
-                if samples.threads_left_out > 0 {
-                    missing.push(Missing::Threads(samples.threads_left_out));
+                if !samples.left_out().is_empty() {
+                    missing.push(Missing::ThreadsRunning(samples.left_out().len() as u64));
                 }
                 if samples.lost > 0 {
                     missing.push(Missing::Samples(samples.lost));
                 }
             }
         }
+        if self.looker.threads_left_out > 0 {
+            missing.push(Missing::Threads(self.looker.threads_left_out));
+        }
         if self.looker.is_refused {
             missing.push(Missing::Waits);
         } else if !self.target.can_read_memory() {
             missing.push(Missing::Stacks);
         }
-        if self.code.is_empty() {
+        let has_stacks = self.samples.is_ok() || self.target.can_read_memory();
+        if self.code.is_empty() && has_stacks {
             missing.push(Missing::Code);
         }
         missing

@@ -81,6 +81,12 @@ impl Target {
         Some(OsString::from_vec(found.into_bytes()))
     }
 
+    /// The number of the file that one of its links leads to.
+    pub(crate) fn inode(&self, name: &str) -> Option<u64> {
+        let about = statat(&self.directory, name, AtFlags::empty()).ok()?;
+        Some(about.st_ino)
+    }
+
     /// Its name, or that of one of its threads.
     pub(crate) fn name_of(&self, tid: Option<u32>) -> Option<String> {
         let path = tid.map_or_else(|| "comm".to_owned(), |tid| format!("task/{tid}/comm"));

@@ -67,6 +67,8 @@ fn what_is_sound_is_found_so() {
         "C library",
         "gcc",
         "clang",
+        "waits",
+        "samples",
     ] {
         let finding = about(&found, name);
         assert!(

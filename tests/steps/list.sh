@@ -5,7 +5,7 @@ EVERYDAY=(tools fmt style clippy build unit system loom)
 # `.ci/run` runs some of these after the others: those first that have not passed for longest. None may take longer
 # than 50 minutes, but the last: it takes hours, and is for a person to run.
 FULL=(doc deny models handlers mutants documents builds browser packages benches fuzz fleet query
-    sizes-ring sizes-attach sizes-export sizes-functions sizes-hostile sizes-record sizes-screens sizes-session
+    sizes-ring sizes-attach sizes-export sizes-functions sizes-hostile sizes-profile sizes-record sizes-screens sizes-session
     sizes-store sizes-stream sizes-fleet)
 HOURS=sizes-fleet
 

@@ -9,5 +9,6 @@ pub(crate) mod entered;
 mod meta;
 pub(crate) mod packed;
 pub(crate) mod page;
+pub(crate) mod profile_page;
 pub(crate) mod rows;
 pub(crate) mod writer;

@@ -116,7 +116,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "attach/src/ptrace.rs",
     "attach/src/trampoline.rs",
     // Events of the kernel that share a buffer; a mutex of the C library that two threads share.
-    "profile/src/sampler.rs",
+    "profile/src/joined.rs",
     "profile/tests/own_threads.rs",
     // Traced programs that share memory with their test, or do what only C may.
     "tests/programs/deny/tracer.rs",

@@ -13,7 +13,7 @@ use ringmark_reader::host;
 use ringmark_reader::host::{Finding, Verdict};
 use serde_json::json;
 
-use crate::tracing::surroundings;
+use crate::tracing::{profiles, surroundings};
 
 /// Columns of a verdict's word, and of what was looked at.
 const VERDICT_COLUMNS: usize = 9;
@@ -69,6 +69,7 @@ impl Args {
             topic("sessions", sessions),
             topic("attaching", surroundings::attaching()),
             topic("functions", surroundings::parts()),
+            topic("profiles", profiles::findings()),
         ];
         if let Some(pid) = self.pid {
             topics.push(topic("process", surroundings::of_process(pid)));

@@ -2,15 +2,18 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_console::file::{Former, is_standard, replace};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::signals::Signals;
-use ringmark_console::units::parse_duration;
+use ringmark_console::units::{parse_duration, size};
 use ringmark_console::wide::WideOption;
-use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
-use ringmark_profile::{LOOK_EVERY, Profiler};
+use ringmark_console::{Exit, Failure, Sink, Style, descriptors, note, printable};
+use ringmark_export::{ProfileWords, write_profile};
+use ringmark_profile::{LOOK_EVERY, Profile, Profiler};
 
 use crate::options::rows::LinesOption;
 use crate::recording::profiled_program::ProfiledProgram;
@@ -31,6 +34,7 @@ second: long ones are exact, those below 50ms are estimates.
 Examples:
   ringmark profile -p 812
   ringmark profile -p 812 --for 30s -n 40
+  ringmark profile -p 812 --html slow.html
   ringmark profile -- ./mine")]
 pub(crate) struct Args {
     /// The process
@@ -42,6 +46,9 @@ pub(crate) struct Args {
     /// Samples in each second that a thread runs
     #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(1..=1000))]
     sample: u64,
+    /// Write a page for a browser, too: what ran and what was waited for as flame graphs, and all rows
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     lines: LinesOption,
     #[command(flatten)]
@@ -54,6 +61,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if let Some(page) = &self.html {
+            require_place(page)?;
+        }
         match self.pid {
             Some(pid) => self.run_beside(pid),
             None => self.run_program(),
@@ -104,19 +114,37 @@ impl Args {
     }
 
     fn attach(&self, pid: u32) -> Result<Profiler, Failure> {
+        descriptors::take_all();
         Profiler::attach(pid, self.sample).map_err(|error| Failure::no_target(error.to_string()))
     }
 
     fn print(&self, profiler: &mut Profiler, pid: u32) -> anyhow::Result<()> {
         let profile = &profiler.profile();
+        let title = title(profiler, pid);
+        let summary = time_table::whole(profile);
+        self.print_tables(profile, &format!("{title}: {summary}"))?;
+        let missing = time_table::missing(profile);
+        let next = time_table::next_step(profile, pid);
+        missing.iter().chain(&next).for_each(|text| note(text));
+        if let Some(page) = &self.html {
+            let words = ProfileWords {
+                title,
+                summary,
+                notes: missing,
+            };
+            let (bytes, _) = replace(page, Former::Replaced, |out| {
+                write_profile(profile, &words, out)
+            })?;
+            let (page, bytes) = (page.display(), size(bytes));
+            note(&format!("{page}: {bytes}; open it in a browser"));
+        }
+        Ok(())
+    }
+
+    fn print_tables(&self, profile: &Profile, first_line: &str) -> anyhow::Result<()> {
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
-        writeln!(
-            out,
-            "{}: {}",
-            title(profiler, pid),
-            time_table::whole(profile)
-        )?;
+        writeln!(out, "{first_line}")?;
         for mut table in [
             time_table::functions(profile),
             time_table::waits(profile),
@@ -125,18 +153,33 @@ impl Args {
             if table.is_empty() {
                 continue;
             }
-            table.first(self.lines.of(time_table::ROWS));
+            table.first(self.lines.or(time_table::ROWS));
             table.fit(columns);
             writeln!(out)?;
             table.write(&mut out, Style::detect())?;
         }
         out.finish()?;
-        let next = time_table::next_step(profile, pid);
-        for text in time_table::missing(profile).into_iter().chain(next) {
-            note(&text);
-        }
         Ok(())
     }
+}
+
+/// Whether a page can be written there: this is better said before the time of a profile than after it.
+fn require_place(page: &Path) -> Result<(), Failure> {
+    if is_standard(page) {
+        let text = "--html -: standard output has the tables; expected the name of a file";
+        return Err(Failure::usage(text));
+    }
+    let folder = page
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if page.is_dir() || !folder.is_dir() {
+        let page = page.display();
+        let text =
+            format!("--html {page}: expected the name of a file in a directory that is there");
+        return Err(Failure::usage(text));
+    }
+    Ok(())
 }
 
 /// The process as its tables call it.

@@ -18,6 +18,11 @@ impl LinesOption {
         self.lines.map_or(all, |lines| lines.min(all))
     }
 
+    /// How many rows are shown where `usual` are without the option.
+    pub(crate) fn or(self, usual: usize) -> usize {
+        self.lines.unwrap_or(usual)
+    }
+
     /// Leaves out the rows of a table that are not shown.
     pub(crate) fn cut(self, table: &mut Table) {
         if let Some(lines) = self.lines {

@@ -1,5 +1,7 @@
 //! The tables of `profile`: functions that run and wait, waits, threads.
 
+use std::sync::Arc;
+
 use ringmark_console::units::{count, counted, duration};
 use ringmark_console::{Table, printable};
 use ringmark_profile::{Function, FunctionTimes, Missing, Profile, WaitTimes};
@@ -70,35 +72,37 @@ fn function_row(times: &FunctionTimes) -> Vec<String> {
     ]
 }
 
-/// Waits by what they are for and where, the longest first.
+/// Waits by what they are for and where, the longest first. What was not seen of them has a row, too.
 pub(crate) fn waits(profile: &Profile) -> Table {
     let mut table = Table::new(&[">WAITED", ">TIMES", ">LONGEST", "FOR", "NAME"]);
-    for wait in &profile.waits {
-        table.row(vec![
-            time(wait.ns),
-            count(wait.times),
-            time(wait.longest_ns),
-            purpose(wait),
-            place(wait),
-        ]);
+    let mut rows: Vec<(u64, Vec<String>)> = profile
+        .waits
+        .iter()
+        .map(|wait| (wait.ns, wait_row(wait)))
+        .collect();
+    if profile.unseen_ns > 0 {
+        let purpose = "(not seen: over before a look)".to_owned();
+        let cells = [time(profile.unseen_ns), "-".to_owned(), time(0), purpose];
+        rows.push((profile.unseen_ns, [&cells[..], &[String::new()]].concat()));
     }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.0));
+    rows.into_iter().for_each(|(_, cells)| table.row(cells));
     table
 }
 
-/// `read pipe:[4711]`; a mutex says more than its system call.
-fn purpose(wait: &WaitTimes) -> String {
-    let (call, object) = (&wait.wait.call, &wait.wait.object);
-    let text = match object.is_empty() {
-        true => call.clone(),
-        false if object.starts_with("mutex") => object.clone(),
-        false => format!("{call} {object}"),
-    };
-    printable(&text)
+fn wait_row(wait: &WaitTimes) -> Vec<String> {
+    vec![
+        time(wait.ns),
+        count(wait.times),
+        time(wait.longest_ns),
+        printable(&wait.wait.words()),
+        place(wait),
+    ]
 }
 
 /// The functions of the program that wait, the innermost first.
 fn place(wait: &WaitTimes) -> String {
-    let is_own = |function: &&Function| {
+    let is_own = |function: &&Arc<Function>| {
         !LIBRARIES
             .iter()
             .any(|library| function.module.starts_with(library))
@@ -116,37 +120,73 @@ fn place(wait: &WaitTimes) -> String {
     names.join(" < ")
 }
 
-/// Threads, those first that ran longest.
+/// Threads, those first that ran longest. Numbers of switches are there if the kernel told them of any.
 pub(crate) fn threads(profile: &Profile) -> Table {
-    let mut table = Table::new(&[">RUNNING", ">READY", ">WAITING", ">TID", "THREAD"]);
+    let has_switches = profile.threads.iter().any(|of| of.switches.is_some());
+    let of_switches = [">WAITS", ">LONGEST", ">PREEMPTED"];
+    let of_switches = of_switches.into_iter().filter(|_| has_switches);
+    let headings = [">RUNNING", ">READY", ">WAITING"].into_iter();
+    let headings = headings.chain(of_switches).chain([">TID", "THREAD"]);
+    let mut table = Table::new(&headings.collect::<Vec<_>>());
     for thread in &profile.threads {
-        table.row(vec![
-            time(thread.times.running_ns),
-            time(thread.times.ready_ns),
-            time(thread.times.waiting_ns),
-            thread.tid.to_string(),
-            printable(&thread.name),
-        ]);
+        let times = thread.times;
+        let mut cells = [times.running_ns, times.ready_ns, times.waiting_ns]
+            .map(time)
+            .to_vec();
+        if has_switches {
+            let switches = thread.switches.unwrap_or_default();
+            cells.extend([
+                count(switches.waits),
+                time(switches.longest_wait_ns),
+                count(switches.preemptions),
+            ]);
+        }
+        cells.extend([thread.tid.to_string(), printable(&thread.name)]);
+        table.row(cells);
     }
     table
 }
 
 /// What could not be had, and how to get it.
 pub(crate) fn missing(profile: &Profile) -> Vec<String> {
-    profile.missing.iter().map(|missing| match missing {
+    let missing = profile.missing.iter().map(said);
+    missing.chain(cut_stacks(profile)).collect()
+}
+
+/// The line about stacks that end early, if they are more than a tenth.
+fn cut_stacks(profile: &Profile) -> Option<String> {
+    let cut = profile.samples.saturating_sub(profile.whole_samples);
+    (cut > profile.samples / 10).then(|| {
+        format!(
+            "stacks of {} of {} end early: RUNNING of their callers is too small by that",
+            count(cut),
+            counted(profile.samples, "sample")
+        )
+    })
+}
+
+fn said(missing: &Missing) -> String {
+    match missing {
         Missing::Running(error) => format!(
-            "functions that run are not known: this user may not sample on this host ({error}); 'sudo setcap cap_perfmon+ep' on the ringmark binary allows it, or 'sudo sysctl kernel.perf_event_paranoid=2'"
+            "functions that run are not known: this user may not sample here ({error}); 'sudo setcap cap_perfmon+ep' on the ringmark binary allows it, or 'sudo sysctl kernel.perf_event_paranoid=2', or '--cap-add PERFMON' for a container"
         ),
         Missing::Kernel => "[kernel] is what the kernel ran for the program, without its functions: 'sudo setcap cap_perfmon+ep' on the ringmark binary shows who called it".to_owned(),
-        Missing::Threads(number) => format!(
-            "{} without samples: there are not enough descriptors ('ulimit -n')",
+        Missing::ThreadsRunning(number) => format!(
+            "functions of {} are not known: there are not enough descriptors ('ulimit -n')",
             counted(*number, "thread")
         ),
-        Missing::Samples(number) => format!("{} had no room", counted(*number, "sample")),
-        Missing::Waits => "what threads wait for is not known: it may be read by the user of the process who started it, by root, or with cap_sys_ptrace".to_owned(),
+        Missing::Threads(number) => format!(
+            "{} in none of these times: there are not enough descriptors ('ulimit -n')",
+            counted(*number, "thread")
+        ),
+        Missing::Samples(number) => format!(
+            "{} had no room: so many samples are missing, and numbers of switches",
+            counted(*number, "kernel record")
+        ),
+        Missing::Waits => "files, locks and stacks of waits are not known: they may be read by the user of the process, by root, or with cap_sys_ptrace; if kernel.yama.ptrace_scope is 1, by 'ringmark profile -- CMD', which starts the program".to_owned(),
         Missing::Stacks => "where threads wait is not known: the memory of the process may be read by its user, by root, or with cap_sys_ptrace".to_owned(),
         Missing::Code => "functions have no names: the mappings of the process may be read by its user, by root, or with cap_sys_ptrace".to_owned(),
-    }).collect()
+    }
 }
 
 /// The command that shows each call of the function that runs most; `None`: none can be traced.

@@ -9,6 +9,7 @@ pub(crate) mod mounts;
 pub(crate) mod one_tracer;
 pub(crate) mod options;
 pub(crate) mod preload;
+pub(crate) mod profiles;
 pub(crate) mod requests;
 pub(crate) mod rings;
 pub(crate) mod surroundings;

@@ -1,4 +1,6 @@
-// Colours: a slice's by its name, told apart by all eyes; the others by theme.
+// Font and colours: a slice's by its name, told apart by all eyes; the others by theme.
+
+const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 
 const PALETTE = [
   "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499",

@@ -92,8 +92,11 @@ class Flame {
   hover(event) {
     const frame = this.nodeAt(event);
     if (!frame) return this.say(null);
-    const { tree } = this, node = frame.node;
-    const of = node ? counted(tree.count[node], "slice") + ", " + duration(tree.self[node] + tree.torn[node]) + " of its own" : "";
-    this.say([this.words(node), of], event);
+    this.say([this.words(frame.node), frame.node ? this.detail(frame.node) : ""], event);
+  }
+
+  detail(node) {
+    const { tree } = this;
+    return counted(tree.count[node], "slice") + ", " + duration(tree.self[node] + tree.torn[node]) + " of its own";
   }
 }

@@ -44,3 +44,17 @@ function element(tag, properties, ...children) {
   made.append(...children);
   return made;
 }
+
+function tableRow(cells, numbers) {
+  const row = element("tr", {});
+  cells.forEach((cell, place) => {
+    row.append(element("td", { className: numbers.includes(place) ? "number" : "" }, cell));
+  });
+  return row;
+}
+
+function tableOf(heads, rows, numbers) {
+  const head = element("tr", {});
+  heads.forEach((text, place) => head.append(element("th", { textContent: text, className: numbers.includes(place) ? "number" : "" })));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}

@@ -88,20 +88,6 @@ function lossTable(app) {
   return [element("h2", { textContent: "Losses" }), table, ...after];
 }
 
-function tableRow(cells, numbers) {
-  const row = element("tr", {});
-  cells.forEach((cell, place) => {
-    row.append(element("td", { className: numbers.includes(place) ? "number" : "" }, cell));
-  });
-  return row;
-}
-
-function tableOf(heads, rows, numbers) {
-  const head = element("tr", {});
-  heads.forEach((text, place) => head.append(element("th", { textContent: text, className: numbers.includes(place) ? "number" : "" })));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
-}
-
 function detailsPanel(app) {
   const { trace, slice } = app.state;
   if (slice < 0) {

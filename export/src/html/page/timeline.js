@@ -1,7 +1,6 @@
 // Draws the timeline: slices as pixels of their own, in time that grows with the pixels and not with
 // the slices; then texts and lines.
 
-const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 const LABEL_MIN = 26, LABEL_HEIGHT_MIN = 10, OPEN_EDGE = 14;
 // What is too narrow to be told apart stands in the lower part of its row.
 const LOW_PART = 0.6, LOW_HEIGHT_MIN = 8;
