@@ -210,6 +210,24 @@ fn every_vector_decodes_to_its_text() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What its text does not say: the spans of each record.
+#[test]
+fn a_record_in_no_span_is_in_none_whatever_its_thread_is_in() {
+    let dump = decode(&vectors().swap_remove(0).with_file_name("no_span.rmk"));
+    let spans = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Some((event.span, event.parent)),
+        Output::Lost(_) => None,
+    });
+    let expected = [
+        (Some(7), None), // made outside of any span
+        (Some(7), None), // entered
+        (Some(9), None), // made there, without a parent
+        (Some(7), None), // an event that names no span
+        (None, None),    // an event in no span
+    ];
+    assert_eq!(spans.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_wrong_text_is_seen() {
     let path = vectors().swap_remove(0).with_file_name("two_sessions.rmk");

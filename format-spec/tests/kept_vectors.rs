@@ -7,7 +7,7 @@ use std::path::Path;
 use ringmark_format::codec::crc32;
 
 /// Traces that were written before the format's version 1.0 was frozen, by CRC-32.
-const KEPT: [(&str, u32); 17] = [
+const KEPT: [(&str, u32); 18] = [
     ("before_start", 0xfceff90b),
     ("damaged", 0x8aba5a3c),
     ("delta_shuffle", 0xc2ef9b98),
@@ -17,6 +17,7 @@ const KEPT: [(&str, u32); 17] = [
     ("last_words", 0xfdffe2b9),
     ("lz4_container", 0xce8c0e6d),
     ("merged", 0xd4d2efe3),
+    ("no_span", 0xe2af9ac7),
     ("odd_fields", 0xafc01fad),
     ("optional", 0x8cf2dfee),
     ("overwrite", 0x72e8fb33),

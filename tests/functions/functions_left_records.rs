@@ -8,7 +8,7 @@ use ringmark_ring::writer::RINGS_MAX;
 use ringmark_tests::{is_long, require_tools};
 
 /// Nothing is lost for want of room in a ring, and there is one for each record that is left.
-const ROOM: &str = "mode=discard,keep=always,page=4K,ring=8M,session=512M";
+const ROOM: &str = "mode=discard,keep=always,page=4K,ring=16M,session=512M";
 /// Calls of the last function, when all is over.
 const AFTER: u64 = 3000;
 
@@ -60,7 +60,7 @@ fn a_thousand_jumps_are_counted() {
 
 #[test]
 fn coroutines_that_a_timer_switches_lose_nothing_uncounted() {
-    let times = if is_long() { 200_000 } else { 20_000 };
+    let times = 6000;
     let Some((traced, own)) = trace(&format!("coroutines {times}")) else {
         return;
     };

@@ -412,10 +412,37 @@ def last_words():
     return dump, text + tail()
 
 
+def no_span():
+    """A span without a parent and an event in no span, while their thread is in another span."""
+    t = ZERO[0]
+    none = 2**64 - 1
+    types = event_type(
+        20, "request", 24, meant("id", 4, 0, 8, 4), meant("in", 4, 8, 8, 5), field("order", 3, 16, 4), shape=3
+    )
+    types += event_type(21, "enter", 8, meant("id", 4, 0, 8, 4), shape=4)
+    types += event_type(22, "said", 16, meant("in", 4, 0, 8, 4), field("n", 4, 8, 8))
+    page = PageBytes(A, 1, 0, base=t, flags=1).add(
+        record(5, 20, struct.pack("<QQII", 7, 0, 42, 0)),
+        record(10, 21, u64(7)),
+        record(20, 20, struct.pack("<QQII", 9, none, 43, 0)),
+        record(30, 22, struct.pack("<QQ", 0, 1)),
+        record(40, 22, struct.pack("<QQ", none, 2)),
+    )
+    end = counters(A, [(0, 100, 1, 1, 0, 5, NO_LOSS)])
+    text = [
+        line(1, 0, t + 5, "request id=7 in=0 order=42"),
+        line(1, 1, t + 10, "enter id=7"),
+        line(1, 2, t + 20, f"request id=9 in={none} order=43"),
+        line(1, 3, t + 30, "said in=0 n=1"),
+        line(1, 4, t + 40, f"said in={none} n=2"),
+    ]
+    return session() + schema(types) + page.block() + end, text + tail()
+
+
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
-    *(optional, last_words),
+    *(optional, last_words, no_span),
 ]
 
 

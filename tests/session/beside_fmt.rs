@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringmark_tests::binary::built;
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::{program, recording, ringmark, run};
+use ringmark_tests::{is_long, program, recording, ringmark, run};
 use serde_json::Value;
 
 use crate::c::LIMIT;
@@ -13,7 +14,7 @@ use crate::c::LIMIT;
 type Fields = BTreeMap<String, String>;
 
 /// An event: level, target, the spans that it is in, outermost first, and its fields.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     level: String,
     target: String,
@@ -88,25 +89,31 @@ fn of_trace(all: &[Value]) -> Vec<Line> {
     of_kind("event").map(line).collect()
 }
 
-#[test]
-fn the_trace_says_what_fmt_says() {
-    let fixture = Fixture::new("beside-fmt");
-    let settings = "mode=discard,keep=always,ring=8M,session=64M";
-    let mut command = fixture.program(program!("beside_fmt"), settings);
-    let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+/// What a fixture's only session holds, as JSON.
+fn traced(fixture: &Fixture) -> Vec<Value> {
     let dump = fixture.path("beside.rmk");
     recording::record(&fixture.ring_file(), &dump);
     let mut cat = ringmark();
     cat.args(["cat", "--json"]).arg(&dump);
     let cat = run(&mut cat, LIMIT).expect("ringmark").expect_code(0);
     let parse = |line: &str| serde_json::from_str(line).expect("a line of JSON");
-    let all: Vec<Value> = cat.stdout_text().lines().map(parse).collect();
-    let said = done.stdout_text();
-    let said = said
-        .lines()
-        .map(of_fmt)
-        .filter(|line| line.target != "while_off");
-    let (said, traced) = (said.collect::<Vec<_>>(), of_trace(&all));
+    cat.stdout_text().lines().map(parse).collect()
+}
+
+/// The lines of a log, without what is said while all is off.
+fn said(log: &str) -> Vec<Line> {
+    let lines = log.lines().map(of_fmt);
+    lines.filter(|line| line.target != "while_off").collect()
+}
+
+#[test]
+fn the_trace_says_what_fmt_says() {
+    let fixture = Fixture::new("beside-fmt");
+    let settings = "mode=discard,keep=always,ring=8M,session=64M";
+    let mut command = fixture.program(program!("beside_fmt"), settings);
+    let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let all = traced(&fixture);
+    let (said, traced) = (said(&done.stdout_text()), of_trace(&all));
     for (said, traced) in said.iter().zip(&traced) {
         assert_eq!(said, traced);
     }
@@ -115,4 +122,35 @@ fn the_trace_says_what_fmt_says() {
     // Spans: each has an end, and no more were begun than fmt knows.
     let spans = all.iter().filter(|object| object["kind"] == "span").count();
     assert_eq!(spans, 7 + 6 + 3 * 3);
+}
+
+/// The lines of threads that run at once come in any order.
+#[test]
+fn the_trace_of_an_axum_server_says_what_its_log_says() {
+    let fixture = Fixture::new("beside-fmt-axum");
+    let settings = "mode=discard,keep=always,ring=16M,session=512M";
+    let mut command = fixture.program(&built("axum-server").to_string_lossy(), settings);
+    let requests = if is_long() { 5000 } else { 200 };
+    command.arg("wqwbw".repeat(requests / 5));
+    let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let answered = done.stdout_text();
+    assert_eq!(answered.lines().next(), Some(&*requests.to_string()));
+    let all = traced(&fixture);
+    let [mut said, mut traced] = [said(&done.stderr_text()), of_trace(&all)];
+    // A request's status is known when its last line is written.
+    for (_, fields) in said
+        .iter_mut()
+        .chain(&mut traced)
+        .flat_map(|line| &mut line.spans)
+    {
+        fields.remove("status");
+    }
+    said.sort();
+    traced.sort();
+    for (said, traced) in said.iter().zip(&traced) {
+        assert_eq!(said, traced);
+    }
+    let wide = requests / 5 * 3;
+    // Eight lines of a wide request and two of its client; four in each of ten rounds of switches.
+    assert_eq!((said.len(), traced.len()), (10 * wide + 40, 10 * wide + 40));
 }

@@ -16,7 +16,7 @@ use crate::c::{GCC, LIMIT, compile};
 /// Events that the program makes at its end.
 const AFTER: u64 = 3000;
 /// Rings in which nothing is lost for want of room, and sixteen of them for one thread.
-const ROOM: &str = "mode=discard,ring=8M,page=4K,session=512M,keep=always";
+const ROOM: &str = "mode=discard,ring=16M,page=4K,session=512M,keep=always";
 
 /// What became of the events of one run.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ fn coroutines_that_a_timer_switches_lose_nothing_uncounted() {
     }
     let fixture = Fixture::new("left-records-coroutines");
     let program = compile(&fixture, GCC, "left_records.c", "-O2 -D_GNU_SOURCE", "left");
-    let each = if is_long() { 1_000_000 } else { 100_000 };
+    let each = 60_000;
     for mode in ["discard", "overwrite"] {
         let found = found(
             &fixture,

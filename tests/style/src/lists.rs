@@ -100,6 +100,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "producer/examples/hot_span.rs",
     // Writers over plain memory and over loom's.
     "ring/tests/any_order.rs",
+    "ring/tests/own_rings.rs",
     "ring/tests/heap/mod.rs",
     "ring/tests/loom_handover.rs",
     "ring/tests/open_spans.rs",

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::order::{Failed, Fate, Orders};
+use crate::wide;
 
 const CONNECTIONS: usize = 64;
 
@@ -44,6 +45,9 @@ async fn one_after_the_other(
         };
         let request = format!("GET /orders/{number} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
+        if order.fate == Fate::Wide {
+            wide::report_as_client(number);
+        }
         if order.fate == Fate::Cancelled {
             order.is_waiting.notified().await;
             stream = TcpStream::connect(server).await?;

@@ -1,6 +1,7 @@
 //! An axum server and its clients in one process, which writes its log with `fmt` and is recorded by
 //! Ringmark's layer: `axum-server FATES`, with a letter for each request: `q`uick, `s`low, `c`ancelled
-//! by its client, or `b`locking. Prints how many were answered, then a line for each name of spans that it
+//! by its client, `b`locking, or `w`ide, which reports much; with one of the last its log is to be compared with
+//! its trace. Prints how many were answered, then a line for each name of spans that it
 //! measured: name, number, and the sums of ns that their durations lie between.
 #![forbid(unsafe_code)]
 
@@ -8,6 +9,7 @@ mod client;
 mod order;
 mod server;
 mod times;
+mod wide;
 
 use std::sync::Arc;
 
@@ -23,12 +25,17 @@ fn main() -> Result<(), Failed> {
     let fates: Option<Vec<Fate>> = fates.chars().map(Fate::of).collect();
     let fates = fates.filter(|fates| !fates.is_empty());
     let fates = fates.ok_or("usage: axum-server FATES, letters q, s, c and b")?;
-    let _session = ringmark::start_from_env();
-    tracing_subscriber::registry()
-        .with(EnvFilter::new("info"))
-        .with(fmt::layer().with_writer(std::io::stderr))
-        .with(ringmark::tracing::layer())
-        .init();
+    let session = ringmark::start_from_env();
+    let is_wide = fates.contains(&Fate::Wide);
+    if is_wide {
+        tracing::dispatcher::set_global_default(wide::registry_with_lines())?;
+    } else {
+        tracing_subscriber::registry()
+            .with(EnvFilter::new("info"))
+            .with(fmt::layer().with_writer(std::io::stderr))
+            .with(ringmark::tracing::layer())
+            .init();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -37,7 +44,11 @@ fn main() -> Result<(), Failed> {
     let answered = runtime.block_on(async {
         let orders = Arc::new(fates.into_iter().map(Order::new).collect::<Orders>());
         let server = server::start(Arc::clone(&orders)).await?;
-        client::all(server, &orders).await
+        let answered = client::all(server, &orders).await;
+        if let (true, Some(session)) = (is_wide, &session) {
+            wide::switch(session).await;
+        }
+        answered
     })?;
     // All tasks are dropped here, and with them their spans.
     drop(runtime);

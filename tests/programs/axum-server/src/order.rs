@@ -14,6 +14,8 @@ pub(crate) enum Fate {
     Cancelled,
     /// Part of it runs on a thread for blocking work.
     Blocking,
+    /// It reports all that there is to report.
+    Wide,
 }
 
 impl Fate {
@@ -23,6 +25,7 @@ impl Fate {
             's' => Some(Self::Slow),
             'c' => Some(Self::Cancelled),
             'b' => Some(Self::Blocking),
+            'w' => Some(Self::Wide),
             _ => None,
         }
     }

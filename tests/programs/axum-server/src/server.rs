@@ -16,7 +16,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info, info_span};
 
 use crate::order::{Failed, Fate, Orders};
-use crate::times;
+use crate::{times, wide};
 
 /// How long the slow ones take; all others take a small part of it.
 const SLOW: Duration = Duration::from_secs(3);
@@ -54,6 +54,10 @@ async fn answer(
     };
     let status = match order.fate {
         Fate::Quick => StatusCode::OK,
+        Fate::Wide => {
+            wide::report(number);
+            StatusCode::OK
+        }
         Fate::Slow => {
             sleep(SLOW).await;
             info!(number, "too slow");
