@@ -1,7 +1,8 @@
 //! The code of a process: unwinding its stacks, and the functions that its addresses are in.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
 use ringmark_format::demangle;
 
+use crate::elf;
 use crate::frame_pointer;
 use crate::module::{Bytes, Loaded, Mapping, Module};
 use crate::target::Target;
@@ -20,6 +22,9 @@ const DEEPEST: usize = 512;
 const AGAIN: Duration = Duration::from_millis(500);
 /// Longest code that the kernel maps into a process and that has no file, in bytes.
 const KERNEL_CODE_MAX: u64 = 1 << 20;
+
+/// Longest file of functions that were made at run time, in bytes.
+const MADE_MAX: u64 = 256 << 20;
 
 /// Number of a function in [`Code::functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -290,20 +295,45 @@ fn made_at_run_time(target: &Target) -> Vec<(u64, u64, String)> {
         line.split_ascii_whitespace().last().map(str::to_owned)
     });
     let number = own_number.unwrap_or_else(|| target.pid().to_string());
-    let text = target.file(&format!("root/tmp/perf-{number}.map"));
-    let Ok(text) = text.and_then(std::io::read_to_string) else {
+    let path = format!("/proc/{}/root/tmp/perf-{number}.map", target.pid());
+    let file = elf::open(Path::new(&path)).map(|file| file.take(MADE_MAX));
+    let Ok(text) = file.and_then(std::io::read_to_string) else {
         return Vec::new();
     };
-    let read = |line: &str| {
-        let mut words = line.splitn(3, ' ');
-        let start = u64::from_str_radix(words.next()?, 16).ok()?;
-        let size = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((start, size, words.next()?.to_owned()))
-    };
-    let mut made: Vec<_> = text.lines().filter_map(read).collect();
+    let mut made: Vec<_> = text.lines().filter_map(made_function).collect();
     // Of two at one place the later one is the one that is there.
     made.reverse();
     made.sort_by_key(|made| made.0);
     made.dedup_by_key(|made| made.0);
     made
+}
+
+/// A line of such a file: start and size, and the name. Java writes `0x` before the numbers.
+fn made_function(line: &str) -> Option<(u64, u64, String)> {
+    let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+    let mut words = line.splitn(3, ' ');
+    Some((
+        hex(words.next()?)?,
+        hex(words.next()?)?,
+        words.next()?.to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_function;
+
+    #[test]
+    fn lines_of_compilers_at_run_time() {
+        let of = |line| made_function(line);
+        let node = "7f10 2a JS:*work /tmp/spin.js:1:14";
+        let name = "JS:*work /tmp/spin.js:1:14".to_owned();
+        assert_eq!(of(node), Some((0x7f10, 0x2a, name)));
+        let java = "0x00007f10 0x0000002a long Spin.work(int)";
+        let name = "long Spin.work(int)".to_owned();
+        assert_eq!(of(java), Some((0x7f10, 0x2a, name)));
+        for line in ["", "7f10", "7f10 2a", "x 2a name"] {
+            assert_eq!(of(line), None, "{line:?}");
+        }
+    }
 }

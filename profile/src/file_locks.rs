@@ -2,15 +2,20 @@
 
 use std::fs;
 
-/// The process that has the lock which another process waits for, by their numbers and the file's; `None`: the list does
+/// The process that has the lock of that kind which another process waits for, by their numbers and the file's; `None`: the list does
 /// not say. A lock of an open file, and not of a process, has no owner there.
-pub(crate) fn owner(waiting: u32, inode: u64) -> Option<u32> {
-    owner_in(&fs::read_to_string("/proc/locks").ok()?, waiting, inode)
+pub(crate) fn owner(kind: &str, waiting: u32, inode: u64) -> Option<u32> {
+    owner_in(
+        &fs::read_to_string("/proc/locks").ok()?,
+        kind,
+        waiting,
+        inode,
+    )
 }
 
 /// A lock is a line; those who wait for it follow with its number and an arrow:
 /// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:42 0 EOF`, `1: -> FLOCK  ADVISORY  WRITE 4712 fe:00:42 0 EOF`.
-fn owner_in(list: &str, waiting: u32, inode: u64) -> Option<u32> {
+fn owner_in(list: &str, kind: &str, waiting: u32, inode: u64) -> Option<u32> {
     let mut owner = None;
     for line in list.lines() {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
@@ -18,7 +23,7 @@ fn owner_in(list: &str, waiting: u32, inode: u64) -> Option<u32> {
             ["->", rest @ ..] => (true, rest),
             rest => (false, rest),
         };
-        let [_, _, _, process, file, ..] = rest else {
+        let [its_kind, _, _, process, file, ..] = rest else {
             continue;
         };
         let process = process.parse::<u32>().ok();
@@ -27,7 +32,7 @@ fn owner_in(list: &str, waiting: u32, inode: u64) -> Option<u32> {
             continue;
         }
         let of_file = file.rsplit(':').next().and_then(|word| word.parse().ok());
-        if process == Some(waiting) && of_file == Some(inode) {
+        if *its_kind == kind && process == Some(waiting) && of_file == Some(inode) {
             return owner.filter(|owner| *owner != 0);
         }
     }
@@ -50,12 +55,13 @@ mod tests {
 
     #[test]
     fn the_lock_above_the_one_who_waits() {
-        assert_eq!(owner_in(LIST, 200, 42), Some(100));
-        assert_eq!(owner_in(LIST, 300, 42), Some(100));
+        assert_eq!(owner_in(LIST, "FLOCK", 200, 42), Some(100));
+        assert_eq!(owner_in(LIST, "FLOCK", 300, 42), Some(100));
         // Of an open file; of a process that is not to be seen from here.
-        assert_eq!(owner_in(LIST, 200, 43), None);
-        assert_eq!(owner_in(LIST, 300, 44), None);
-        assert_eq!(owner_in(LIST, 100, 42), None, "it has it");
-        assert_eq!(owner_in("", 1, 1), None);
+        assert_eq!(owner_in(LIST, "POSIX", 200, 43), None);
+        assert_eq!(owner_in(LIST, "POSIX", 300, 44), None);
+        assert_eq!(owner_in(LIST, "FLOCK", 100, 42), None, "it has it");
+        assert_eq!(owner_in(LIST, "POSIX", 200, 42), None, "of another kind");
+        assert_eq!(owner_in("", "FLOCK", 1, 1), None);
     }
 }

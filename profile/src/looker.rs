@@ -26,6 +26,8 @@ const READS: usize = 48;
 /// the end of a wait is seen late by that part of it at most.
 const PATIENCE: u32 = 20;
 const SELDOM: u32 = 10;
+/// A thread that began later and ran for less than this is hardly ever sampled, in ns.
+const BRIEF_NS: u64 = 10_000_000;
 /// Looks after which threads are listed, though there are as many as before.
 const LIST_EVERY: u32 = 20;
 
@@ -87,6 +89,8 @@ struct Watched {
     pending_ns: u64,
     /// The look at which it was seen to have run.
     ran_at: u32,
+    /// It was not there at the first look.
+    begun_later: bool,
 }
 
 impl Watched {
@@ -132,6 +136,8 @@ pub(crate) struct Looker {
     /// Threads that cannot be looked at, as there are not enough descriptors: those that live, and how many in all.
     left_out: BTreeSet<u32>,
     pub(crate) threads_left_out: u64,
+    /// Threads that began while they were looked at, and ran for less than `BRIEF_NS`.
+    pub(crate) brief_threads: u64,
     /// A stack could not be read, though the memory of the process can: it has executed another program.
     pub(crate) has_new_program: bool,
     /// The system calls of threads may not be read.
@@ -155,6 +161,7 @@ impl Looker {
             descriptors,
             left_out: BTreeSet::new(),
             threads_left_out: 0,
+            brief_threads: 0,
             has_new_program: false,
             is_refused: false,
             stack: vec![0; STACK_BYTES],
@@ -230,6 +237,7 @@ impl Looker {
             current: None,
             pending_ns: 0,
             ran_at: self.looks,
+            begun_later: self.looks > 0,
         };
         self.threads.insert(tid, watched);
     }
@@ -344,6 +352,8 @@ impl Looker {
     fn end(&mut self, tid: u32) {
         self.give_up_pending(tid);
         if let Some(watched) = self.threads.remove(&tid) {
+            let is_brief = watched.begun_later && watched.times.running_ns < BRIEF_NS;
+            self.brief_threads += u64::from(is_brief);
             self.ended.push((tid, watched.name, watched.times));
         }
     }

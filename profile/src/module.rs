@@ -1,6 +1,6 @@
 //! A file whose code a process has mapped: its table for unwinding, and its functions.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(crate) struct Loaded {
 impl Module {
     /// Reads the tables of a mapped file; `None`: it is no ELF file of 64 bits, or has no such code.
     pub(crate) fn load(mapping: &Mapping, file: PathBuf) -> Option<Loaded> {
-        let opened = File::open(&file).ok()?;
+        let opened = elf::open(&file).ok()?;
         let is_the_mapped_one = opened
             .metadata()
             .is_ok_and(|metadata| mapping.is_of(&metadata));
@@ -177,7 +177,7 @@ impl Module {
 impl Functions {
     /// Functions of a file, or of the file with its symbols that a distribution keeps apart.
     fn read(path: &Path) -> Option<Self> {
-        let cache = ReadCache::new(File::open(path).ok()?);
+        let cache = ReadCache::new(elf::open(path).ok()?);
         let elf = Elf::parse(&cache).ok()?;
         if elf.symbol_table().is_none()
             && let Some(found) = elf::open_debug_file(path, &elf)

@@ -118,6 +118,8 @@ pub enum Missing {
     ThreadsRunning(u64),
     /// That many threads are not looked at.
     Threads(u64),
+    /// That many threads came and went too fast for samples.
+    BriefThreads(u64),
     /// That many samples and switches had no room; switches are not told then.
     Samples(u64),
     /// What threads wait for: it may not be read.

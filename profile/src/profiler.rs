@@ -14,6 +14,9 @@ use crate::target::Target;
 /// Time between two looks.
 pub const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// So many threads that come and go are worth a word.
+const BRIEF_THREADS: u64 = 20;
+
 /// Looks at a process.
 pub struct Profiler {
     target: Target,
@@ -127,6 +130,9 @@ impl Profiler {
                     missing.push(Missing::Samples(samples.lost));
                 }
             }
+        }
+        if self.looker.brief_threads >= BRIEF_THREADS && self.samples.is_ok() {
+            missing.push(Missing::BriefThreads(self.looker.brief_threads));
         }
         if self.looker.threads_left_out > 0 {
             missing.push(Missing::Threads(self.looker.threads_left_out));

@@ -45,8 +45,8 @@ impl SystemCall {
 pub(crate) enum Object {
     /// The descriptor that is its first argument.
     Descriptor,
-    /// The lock of the file of that descriptor.
-    Lock,
+    /// The lock of the file of that descriptor, of the kind that `/proc/locks` calls so.
+    Lock(&'static str),
     /// A word of memory.
     Futex,
     /// Descriptors in an array of `pollfd`.
@@ -79,8 +79,8 @@ const CALLS: &[(i64, &str, Object)] = &[
     (libc::SYS_fallocate, "fallocate", Object::Descriptor),
     (libc::SYS_ftruncate, "ftruncate", Object::Descriptor),
     (libc::SYS_getdents64, "getdents64", Object::Descriptor),
-    (libc::SYS_flock, "flock", Object::Lock),
-    (libc::SYS_fcntl, "fcntl", Object::Lock),
+    (libc::SYS_flock, "flock", Object::Lock("FLOCK")),
+    (libc::SYS_fcntl, "fcntl", Object::Lock("POSIX")),
     (libc::SYS_ioctl, "ioctl", Object::Descriptor),
     (libc::SYS_connect, "connect", Object::Descriptor),
     (libc::SYS_accept, "accept", Object::Descriptor),

@@ -47,7 +47,7 @@ impl Wait {
         let (name, object) = described(number);
         let object = match object {
             Object::Descriptor => descriptor(call.arguments[0], target, peers),
-            Object::Lock => locked_file(call, target, peers),
+            Object::Lock(kind) => locked_file(kind, call, target, peers),
             Object::Futex => lock_owner(call, target),
             Object::Poll => polled(call, target, peers),
             Object::Time | Object::Named => String::new(),
@@ -102,10 +102,10 @@ fn descriptor(number: u64, target: &Target, peers: &mut Peers) -> String {
 }
 
 /// The file whose lock a thread waits for, and who has it.
-fn locked_file(call: &SystemCall, target: &Target, peers: &mut Peers) -> String {
+fn locked_file(kind: &str, call: &SystemCall, target: &Target, peers: &mut Peers) -> String {
     let file = descriptor(call.arguments[0], target, peers);
     let inode = target.inode(&format!("fd/{}", call.arguments[0] as u32));
-    let owner = inode.and_then(|inode| file_locks::owner(target.pid(), inode));
+    let owner = inode.and_then(|inode| file_locks::owner(kind, target.pid(), inode));
     let name = owner.and_then(|pid| Some((pid, Target::open(pid).ok()?.name_of(None)?)));
     name.map_or(file.clone(), |(pid, name)| {
         format!("{file} of {name}[{pid}]")

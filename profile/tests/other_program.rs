@@ -39,3 +39,16 @@ fn another_program_in_the_same_process_has_names_of_its_own() {
     drop(stdin);
     assert!(shell.wait().unwrap().success());
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_functions_is_not_waited_for() {
+    let mut cat = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let place = format!("/tmp/perf-{}.map", cat.id());
+    let made = Command::new("mkfifo").arg(&place).status().unwrap();
+    assert!(made.success());
+    let mut profiler = Profiler::attach(cat.id(), 99).unwrap();
+    look_until_it_reads(&mut profiler, "cat");
+    std::fs::remove_file(place).unwrap();
+    drop(cat.stdin.take());
+    assert!(cat.wait().unwrap().success());
+}

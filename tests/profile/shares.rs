@@ -139,7 +139,7 @@ fn of_cxx_and_rust() {
     }
     let fixture = Fixture::new("shares-languages");
     let cxx = build(&fixture, "cxx", "g++", "-O2 -x c++");
-    let names = ["work::seventy(", "work::twenty(", "work::part<41"];
+    let names = ["work::seventy(", "work::twenty(", "work::part<"];
     check(&fixture, "C++", &cxx, names);
     let names = ["shares::seventy", "shares::twenty", "shares::Rest"];
     check(&fixture, "Rust", Path::new(program!("shares")), names);

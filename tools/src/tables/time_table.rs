@@ -175,6 +175,10 @@ fn said(missing: &Missing) -> String {
             "functions of {} are not known: there are not enough descriptors ('ulimit -n')",
             counted(*number, "thread")
         ),
+        Missing::BriefThreads(number) => format!(
+            "{} came and went too fast for samples: what they ran, and what those ran that began them, is in no function, and may be in [kernel]",
+            counted(*number, "thread")
+        ),
         Missing::Threads(number) => format!(
             "{} in none of these times: there are not enough descriptors ('ulimit -n')",
             counted(*number, "thread")
