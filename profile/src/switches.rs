@@ -44,8 +44,8 @@ impl Switch {
 
     /// Process, thread and time stand behind the head.
     fn parse(bytes: &[u8], turn: Turn) -> Option<Self> {
-        let tid = u32::from_ne_bytes(bytes.get(4..8)?.try_into().ok()?);
-        let mono_ns = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
+        let tid = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?);
+        let mono_ns = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
         Some(Self { mono_ns, tid, turn })
     }
 }

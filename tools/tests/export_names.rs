@@ -103,3 +103,20 @@ fn a_trace_without_events_says_so() {
         assert!(text.contains("the trace has no events"), "{text}");
     }
 }
+
+#[test]
+fn a_page_of_a_part_without_events_says_that_nothing_matches() {
+    let stage = Stage::new("page-of-nothing");
+    stage.record("e.rmk", &["1", "9", "0", "mix"]);
+    let page = format!("report e.rmk --html -o {}", stage.path("page").display());
+    for (options, said) in [
+        (
+            "--name nothing.here",
+            "--name \"nothing.here\" matches nothing shown",
+        ),
+        ("--to 1ns", "nothing is in that time"),
+    ] {
+        let text = run(&stage, &format!("{page} {options}"), 0).stderr_text();
+        assert!(text.contains(said) && !text.contains("no events"), "{text}");
+    }
+}

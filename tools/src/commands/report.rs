@@ -12,6 +12,7 @@ use crate::commands::report_by::ByOptions;
 use crate::commands::report_changes::{Shown, Trace};
 use crate::commands::report_paths::PathOptions;
 use crate::commands::{report_by, report_changes, report_page, report_paths};
+use crate::input::exported::tell_nothing;
 use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::figures::FigureOptions;
@@ -176,7 +177,14 @@ impl Args {
             None => files_shown(&self.input.files()),
         };
         let part = self.figures.part_of_all();
-        report_page::write(&dump, (filter, part), title, &self.output)?;
+        let is_part = part.is_some();
+        let shown = report_page::write(&dump, (filter, part), title, &self.output)?;
+        if shown.is_empty() && is_part {
+            let others = self.figures.records(&dump)?;
+            note(&self.figures.conditions.closest(&others, &dump));
+        } else {
+            tell_nothing(&dump, &shown);
+        }
         Ok(exit(&dump, process.is_some()))
     }
 

@@ -4,10 +4,9 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use ringmark_decoder::{Dump, Filter};
-use ringmark_export::{About, Cut, Plan, write_html};
+use ringmark_export::{About, Counts, Cut, Plan, write_html};
 
 use super::export::{shown, tell};
-use crate::input::exported::tell_nothing;
 use crate::output::endings;
 use crate::output::last_words::{self, Show};
 use crate::tables::cover;
@@ -19,7 +18,7 @@ use ringmark_console::{Failure, note, printable};
 /// More spans and calls than a browser shows smoothly.
 const SLICES_MAX: u64 = 3_000_000;
 
-/// Writes the page of what passes the filter. `part`: which part that is, in words.
+/// Writes the page of what passes the filter. `part`: which part that is, in words. Returns what it shows.
 ///
 /// # Errors
 /// The page cannot be written.
@@ -28,7 +27,7 @@ pub(super) fn write(
     (filter, part): (Filter, Option<String>),
     title: String,
     to: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Counts> {
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let about = About {
         title,
@@ -65,8 +64,7 @@ pub(super) fn write(
         let written = write_html(&plan, &about, &mut out, progress)?;
         line.clear();
         tell(&written);
-        tell_nothing(dump, &written.shown);
-        return Ok(());
+        return Ok(written.shown);
     }
     let write = |out: &mut _| write_html(&plan, &about, out, progress);
     let (written, _) = replace(to, Former::Replaced, write)?;
@@ -78,6 +76,5 @@ pub(super) fn write(
         shown(&written.shown),
         size(written.bytes)
     ));
-    tell_nothing(dump, &written.shown);
-    Ok(())
+    Ok(written.shown)
 }
