@@ -170,7 +170,7 @@ impl Looker {
         }
     }
 
-    /// Looks at all threads once; returns whether there are any.
+    /// Looks at all threads once; returns whether there are any, also such as cannot be looked at.
     pub(crate) fn look(&mut self, target: &Target, code: &mut Code) -> bool {
         if self.find_threads(target).is_err() {
             self.end_all();
@@ -188,7 +188,7 @@ impl Looker {
             self.look_at(tid, target, code, &mut left);
         }
         self.first = next.unwrap_or(self.first);
-        !self.threads.is_empty()
+        !self.threads.is_empty() || !self.left_out.is_empty()
     }
 
     /// Begins with threads that are new. Listing all is dear: it is done where there are more or fewer than before, and
