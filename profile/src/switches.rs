@@ -44,8 +44,8 @@ impl Switch {
 
     /// Process, thread and time stand behind the head.
     fn parse(bytes: &[u8], turn: Turn) -> Option<Self> {
-        let tid = u32::from_ne_bytes(bytes.get(4..8)?.try_into().ok()?);
-        let mono_ns = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
+        let tid = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?);
+        let mono_ns = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
         Some(Self { mono_ns, tid, turn })
     }
 }
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn a_record_has_thread_and_time() {
         let bytes = [
-            &[1_u32, 7].map(u32::to_ne_bytes).concat()[..],
-            &99_u64.to_ne_bytes(),
+            &[1_u32, 7].map(u32::to_le_bytes).concat()[..],
+            &99_u64.to_le_bytes(),
         ]
         .concat();
         assert_eq!(
