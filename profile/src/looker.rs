@@ -275,6 +275,7 @@ impl Looker {
             return;
         }
         *left -= 1;
+        self.name_again(tid, target);
         self.read_wait(tid, target, code, schedule);
     }
 
@@ -364,8 +365,20 @@ impl Looker {
         }
     }
 
+    /// Reads the name of a thread again: most name themselves after they have begun.
+    fn name_again(&mut self, tid: u32, target: &Target) {
+        if let Some(watched) = self.threads.get_mut(&tid)
+            && let Some(name) = target.name_of(Some(tid))
+        {
+            watched.name = name;
+        }
+    }
+
     /// Looks at all threads, also at those that are looked at more seldom.
     pub(crate) fn look_at_all(&mut self, target: &Target, code: &mut Code) {
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            self.name_again(tid, target);
+        }
         let looks = self.looks.wrapping_add(1);
         let threads = self.threads.values_mut();
         threads.for_each(|watched| watched.ran_at = looks);
