@@ -170,7 +170,7 @@ impl Looker {
         }
     }
 
-    /// Looks at all threads once; returns whether there are any.
+    /// Looks at all threads once; returns whether there are any, also such as cannot be looked at.
     pub(crate) fn look(&mut self, target: &Target, code: &mut Code) -> bool {
         if self.find_threads(target).is_err() {
             self.end_all();
@@ -188,7 +188,7 @@ impl Looker {
             self.look_at(tid, target, code, &mut left);
         }
         self.first = next.unwrap_or(self.first);
-        !self.threads.is_empty()
+        !self.threads.is_empty() || !self.left_out.is_empty()
     }
 
     /// Begins with threads that are new. Listing all is dear: it is done where there are more or fewer than before, and
@@ -275,6 +275,7 @@ impl Looker {
             return;
         }
         *left -= 1;
+        self.name_again(tid, target);
         self.read_wait(tid, target, code, schedule);
     }
 
@@ -364,8 +365,20 @@ impl Looker {
         }
     }
 
+    /// Reads the name of a thread again: most name themselves after they have begun.
+    fn name_again(&mut self, tid: u32, target: &Target) {
+        if let Some(watched) = self.threads.get_mut(&tid)
+            && let Some(name) = target.name_of(Some(tid))
+        {
+            watched.name = name;
+        }
+    }
+
     /// Looks at all threads, also at those that are looked at more seldom.
     pub(crate) fn look_at_all(&mut self, target: &Target, code: &mut Code) {
+        for tid in self.threads.keys().copied().collect::<Vec<_>>() {
+            self.name_again(tid, target);
+        }
         let looks = self.looks.wrapping_add(1);
         let threads = self.threads.values_mut();
         threads.for_each(|watched| watched.ran_at = looks);

@@ -117,14 +117,16 @@ mod tests {
 
     #[test]
     fn records_of_two_processors_are_put_in_order() {
-        let mut switches = Switches::default();
         // The second processor's records were taken first, and the first one's go on after the look.
-        switches.fresh = vec![
-            at(50, 7, Turn::Runs),
-            at(10, 7, Turn::Waits),
-            at(60, 7, Turn::Ready),
-            at(120, 7, Turn::Waits),
-        ];
+        let mut switches = Switches {
+            fresh: vec![
+                at(50, 7, Turn::Runs),
+                at(10, 7, Turn::Waits),
+                at(60, 7, Turn::Ready),
+                at(120, 7, Turn::Waits),
+            ],
+            ..Switches::default()
+        };
         switches.are_whole_until(100);
         let mut expected = ThreadSwitches {
             waits: 1,
@@ -144,8 +146,8 @@ mod tests {
     #[test]
     fn a_record_has_thread_and_time() {
         let bytes = [
-            &[1_u32, 7].map(u32::to_ne_bytes).concat()[..],
-            &99_u64.to_ne_bytes(),
+            &[1_u32, 7].map(u32::to_le_bytes).concat()[..],
+            &99_u64.to_le_bytes(),
         ]
         .concat();
         assert_eq!(

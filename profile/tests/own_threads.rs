@@ -267,6 +267,29 @@ fn times_of_a_thread_are_those_of_its_clock_and_make_up_the_whole() {
 }
 
 #[test]
+fn a_thread_that_names_itself_later_has_its_new_name() {
+    let (reader, mut writer) = io::pipe().unwrap();
+    let (go, goes) = channel::<()>();
+    let (tid, thread) = named("before", move || {
+        goes.recv().expect("somebody tells");
+        rustix::thread::set_name(c"after").expect("a name");
+        read_reply(reader)
+    });
+    let mut profiler = own();
+    let name = |profile: &Profile| {
+        let thread = profile.threads.iter().find(|thread| thread.tid == tid)?;
+        Some(thread.name.clone())
+    };
+    assert_eq!(look_until(&mut profiler, name), "before");
+    go.send(()).unwrap();
+    look_until(&mut profiler, |profile| {
+        name(profile).filter(|name| name == "after")
+    });
+    writer.write_all(&[1]).unwrap();
+    assert_eq!(thread.join().unwrap(), 1);
+}
+
+#[test]
 fn a_process_that_is_not_there_is_refused() {
     // Beyond the largest number that a kernel gives out.
     let refused = Profiler::attach(4_194_305, 99).err();

@@ -105,6 +105,11 @@ fn check_whole(label: &str, profile: &Profile, truth: [u64; 3]) {
     let of_samples = profile.samples * (1_000_000_000 / HERTZ);
     let least = ran - ran / 50;
     assert!(of_samples >= least, "{label}: {of_samples} of {ran}");
+    // Each sample is in one SELF: a function's, or the kernel's.
+    let own: u64 = profile.functions.iter().map(|of| of.running_self_ns).sum();
+    if !profile.missing.contains(&Missing::Kernel) {
+        assert_eq!(profile.kernel_ns, Some(of_samples - own), "{label}");
+    }
     let share = profile.whole_samples as f64 / profile.samples as f64;
     assert!(share >= 0.98, "{label}: {share} of the stacks are whole");
 }
