@@ -27,21 +27,21 @@ static uint64_t begun, ended;
 static sigjmp_buf back;
 
 /* In one instruction: a coroutine may be switched, or left, before it and after it. */
-static void count(uint64_t *what) { __atomic_fetch_add(what, 1, __ATOMIC_RELAXED); }
+static void add_one(uint64_t *what) { __atomic_fetch_add(what, 1, __ATOMIC_RELAXED); }
 
 static void emit(uint64_t count) {
     for (uint64_t n = 0; n < count; n++) {
-        count(&begun);
+        add_one(&begun);
         ringmark_event(between, n, "some words");
-        count(&ended);
+        add_one(&ended);
     }
 }
 
 static void emit_after(void) {
     for (uint64_t n = 0; n < AFTER; n++) {
-        count(&begun);
+        add_one(&begun);
         ringmark_event(after, n);
-        count(&ended);
+        add_one(&ended);
     }
 }
 
@@ -70,7 +70,7 @@ static void reserve_and_jump(int depth, int number) {
     if (depth > 0) {
         reserve_and_jump(depth - 1, number);
     } else {
-        count(&begun);
+        add_one(&begun);
         const struct ringmark_reservation it = ringmark_reserve(ringmark_is_on(held), 1);
         raise(number);
         if (it.header != NULL) {
@@ -179,7 +179,7 @@ static void switched(uint64_t count) {
         /* Before its stack is left a handler must not come on it again. */
         sigemptyset(&coroutines[i].uc_sigmask);
         sigaddset(&coroutines[i].uc_sigmask, SIGALRM);
-        makecontext(&coroutines[i], (void (*)(void))(void *)work, 1, i);
+        makecontext(&coroutines[i], (void (*)(void))work, 1, i);
     }
     handle(SIGALRM, switch_to_next, SA_RESTART);
     set_timer(100);
