@@ -1,12 +1,12 @@
-//! Standard output: buffered, through the pager on a terminal, in its width.
+//! Standard output: buffered, through the pager on a terminal, in its width; or standard error.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Stderr, Stdout, Write};
 use std::process::{Child, ChildStdin};
 
 use crate::pager;
 use crate::width::wrap;
 
-/// Standard output of a command.
+/// Where a command prints.
 pub struct Sink {
     out: Out,
     /// Lines that are wider than the terminal are wrapped.
@@ -16,6 +16,8 @@ pub struct Sink {
 enum Out {
     /// Written as it is.
     Direct(BufWriter<Stdout>),
+    /// To standard error.
+    Error(BufWriter<Stderr>),
     /// Written through a pager, which is waited for in the end.
     Paged(Option<BufWriter<ChildStdin>>, Child),
 }
@@ -34,6 +36,11 @@ impl Sink {
             64 << 10,
             io::stdout(),
         )))
+    }
+
+    /// Standard error: standard output belongs to the program that the command has started.
+    pub fn error() -> Self {
+        Self::of(Out::Error(BufWriter::new(io::stderr())))
     }
 
     /// Through the pager if standard output is a terminal and there is one.
@@ -114,6 +121,7 @@ impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Direct(out) => out.write(bytes),
+            Self::Error(out) => out.write(bytes),
             Self::Paged(Some(out), _) => out.write(bytes),
             Self::Paged(None, _) => Err(io::ErrorKind::BrokenPipe.into()),
         }
@@ -122,6 +130,7 @@ impl Write for Out {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Direct(out) => out.flush(),
+            Self::Error(out) => out.flush(),
             Self::Paged(Some(out), _) => out.flush(),
             Self::Paged(None, _) => Ok(()),
         }

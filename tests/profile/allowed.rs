@@ -120,7 +120,11 @@ impl Stage {
             "profile", "--for", "700ms", "--sample", "499", "--wide", "--",
         ]);
         let said = run(command.arg(&self.shop), LIMIT).expect("ringmark");
-        Seen::of(&said.expect_code(0))
+        let mut seen = Seen::of(&said.expect_code(0));
+        // Standard output is the program's.
+        assert_eq!(seen.out, "");
+        seen.out = seen.err.clone();
+        seen
     }
 
     fn in_user_namespace(&self) -> Option<Seen> {

@@ -51,10 +51,9 @@ fn a_program_that_is_started_gives_its_output_and_status() {
     let seen = stage
         .run(&["profile", "--", "sh", "-c", script])
         .expect_code(7);
-    let text = seen.stdout_text();
-    let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[0], "from the program");
-    assert!(lines[1].starts_with("sh["), "{lines:?}");
+    assert_eq!(seen.stdout_text(), "from the program\n");
+    let told = seen.stderr_text();
+    assert!(told.starts_with("sh["), "{told}");
     expect(
         stage.run(&["profile", "--", "./not-there"]),
         127,

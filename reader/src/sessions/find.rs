@@ -249,7 +249,7 @@ fn mapped_ring(line: &str) -> Option<MappedFile> {
     let inode = fields.nth(3)?.parse().ok()?;
     let path = line.get(line.find('/')?..)?.to_owned();
     let name = path.trim_end_matches(" (deleted)");
-    let is_ring = name.ends_with(RING_FILE_ENDING) || name.starts_with("/memfd:ringmark");
+    let is_ring = name.ends_with(RING_FILE_ENDING);
     is_ring.then_some(MappedFile { range, inode, path })
 }
 
@@ -294,4 +294,31 @@ fn mount_namespace(who: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{who}/ns/mnt"))
         .ok()
         .map(|m| m.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mapped_ring;
+
+    #[test]
+    fn only_maps_of_ring_files_are_looked_into() {
+        let path = |name: &str| {
+            let line = format!("7f00aa000000-7f00ab000000 rw-s 00000000 00:01 4711      {name}");
+            mapped_ring(&line).map(|mapped| mapped.path)
+        };
+        for ring in [
+            "/dev/shm/ringmark-0/12-a1b2c3d4.ring",
+            "/dev/shm/ringmark-0/12-a1b2c3d4.ring (deleted)",
+            "/memfd:ringmark.ring (deleted)",
+        ] {
+            assert_eq!(path(ring).as_deref(), Some(ring));
+        }
+        for other in [
+            "/memfd:ringmark-trampolines (deleted)",
+            "/memfd:ringmark (deleted)",
+            "/usr/lib/libringmark_functions.so",
+        ] {
+            assert_eq!(path(other), None, "{other}");
+        }
+    }
 }

@@ -186,8 +186,7 @@ fn in_line(line: &[u8]) -> Option<u64> {
 fn is_ring_file(path: &[u8]) -> bool {
     let name = path.strip_suffix(b" (deleted)").unwrap_or(path);
     let endings = [RING_FILE_ENDING, DRAFT_ENDING];
-    let has_ending = endings.iter().any(|end| name.ends_with(end.as_bytes()));
-    has_ending || name.starts_with(b"/memfd:ringmark")
+    endings.iter().any(|end| name.ends_with(end.as_bytes()))
 }
 
 #[cfg(test)]

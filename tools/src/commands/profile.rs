@@ -143,7 +143,10 @@ impl Args {
 
     fn print_tables(&self, profile: &Profile, first_line: &str) -> anyhow::Result<()> {
         let columns = self.wide.columns();
-        let mut out = Sink::paged().within(columns);
+        let (mut out, style) = match self.pid {
+            Some(_) => (Sink::paged().within(columns), Style::detect()),
+            None => (Sink::error().within(columns), Style::none()),
+        };
         writeln!(out, "{first_line}")?;
         for mut table in [
             time_table::functions(profile),
@@ -156,7 +159,7 @@ impl Args {
             table.first(self.lines.or(time_table::ROWS));
             table.fit(columns);
             writeln!(out)?;
-            table.write(&mut out, Style::detect())?;
+            table.write(&mut out, style)?;
         }
         out.finish()?;
         Ok(())
