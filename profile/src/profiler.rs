@@ -70,7 +70,8 @@ impl Profiler {
     /// Looks at all threads once; returns whether the process lives.
     pub fn look(&mut self) -> bool {
         let lives = self.looker.look(&self.target, &mut self.code);
-        if std::mem::take(&mut self.looker.has_new_program) {
+        // One that ends has no memory any more, as one that executes another program has not for a moment.
+        if std::mem::take(&mut self.looker.has_new_program) && self.target.has_memory() {
             self.target.open_memory();
             self.code.begin_again(&self.target);
             self.name = self.target.name_of(None).unwrap_or_default();

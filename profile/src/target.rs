@@ -47,6 +47,11 @@ impl Target {
         self.memory = self.file("mem").ok();
     }
 
+    /// Whether it has memory: it has not ended.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.text("maps").is_ok_and(|maps| !maps.is_empty())
+    }
+
     pub(crate) const fn pid(&self) -> u32 {
         self.pid
     }

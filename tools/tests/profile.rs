@@ -54,6 +54,8 @@ fn a_program_that_is_started_gives_its_output_and_status() {
     assert_eq!(seen.stdout_text(), "from the program\n");
     let told = seen.stderr_text();
     assert!(told.starts_with("sh["), "{told}");
+    // It had ended when the profile was made, and nothing was refused.
+    assert!(!told.contains("may be read by its user"), "{told}");
     expect(
         stage.run(&["profile", "--", "./not-there"]),
         127,
