@@ -116,15 +116,13 @@ fn a_round() {
     crossed(A, B);
 }
 
-/// As long as the thread loses each record because of an open reservation, it is near a change of its
-/// ring, which comes after 1024 of them.
+/// A page with an open reservation is almost full: the thread is near a change of its ring, which comes with the
+/// first record that has no room there.
 fn near_a_change_of_ring() -> Option<Reserved<Filler>> {
     let held = reserve::<Filler>();
-    let mut lost = 0;
-    while lost < 1016 {
-        match reserve::<Filler>() {
-            Some(reserved) => reserved.cancel(),
-            None => lost += 1,
+    for _ in 0..140 {
+        if let Some(reserved) = reserve::<Filler>() {
+            reserved.cancel();
         }
     }
     held

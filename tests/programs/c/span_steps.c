@@ -194,17 +194,13 @@ static void in_a_thread(void) {
     }
 }
 
-/* As long as the thread loses each record because of an open reservation, it is near a change of its
- * ring, which comes after 1024 of them. */
+/* A page with an open reservation is almost full: the thread is near a change of its ring, which comes with the
+ * first record that has no room there. */
 static struct ringmark_reservation near_a_change_of_ring(void) {
     const struct ringmark_reservation held = ringmark_reserve(ringmark_is_on(step), 2);
-    for (int lost = 0; lost < 1016;) {
+    for (int records = 0; records < 140; ++records) {
         struct ringmark_reservation it = ringmark_reserve(ringmark_is_on(step), 2);
-        if (it.header != NULL) {
-            ringmark_cancel(&it);
-        } else {
-            ++lost;
-        }
+        ringmark_cancel(&it);
     }
     return held;
 }
