@@ -10,14 +10,33 @@
 //! ended        db, execute, job           in this order; each takes those that began after it
 //! ```
 //!
+//! Two that overlap, as a program may begin and end spans in any order, count once for what is around both.
+//!
 //! What has ended and lies in nothing that has ended waits. When very much waits, what ended first is
 //! taken together, two by two.
 
 /// Most that waits in a thread.
 const WAITING_MAX: usize = 1 << 14;
 
-/// Something that has ended: the tick at which it began, and how long it took in ns.
-type Ended = (u64, u64);
+/// Something that has ended: the ticks at which it began and ended, and how long it took in ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) ns: u64,
+}
+
+impl Ended {
+    /// How long it took before this tick, in ns.
+    fn ns_before(&self, tick: u64) -> u64 {
+        if tick >= self.to {
+            return self.ns;
+        }
+        let (part, all) = (tick.saturating_sub(self.from), self.to - self.from);
+        let ns = u128::from(self.ns) * u128::from(part) / u128::from(all.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
 
 /// What has ended, by thread and in order, and lies in nothing that has ended.
 #[derive(Debug, Default)]
@@ -31,16 +50,15 @@ pub(crate) struct Nesting {
 pub(crate) struct Waiting(Vec<Ended>);
 
 impl Nesting {
-    /// Something ends in a thread that began at tick `start` and took `ns`. Returns how much of it was spent
-    /// in what lay in it.
+    /// Something ends in a thread. Returns how much of it was spent in what lay in it, in ns.
     #[inline]
-    pub(crate) fn end(&mut self, thread: u32, start: u64, ns: u64) -> u64 {
-        self.thread(thread).end(start, ns)
+    pub(crate) fn end(&mut self, thread: u32, ended: Ended) -> u64 {
+        self.thread(thread).end(ended)
     }
 
     /// Something ends in a thread that may not have lain around what began since.
-    pub(crate) fn add(&mut self, thread: u32, start: u64, ns: u64) {
-        self.thread(thread).add(start, ns);
+    pub(crate) fn add(&mut self, thread: u32, ended: Ended) {
+        self.thread(thread).add(ended);
     }
 
     #[inline]
@@ -56,21 +74,23 @@ impl Nesting {
 impl Waiting {
     /// As [`Nesting::end`].
     #[inline]
-    pub(crate) fn end(&mut self, start: u64, ns: u64) -> u64 {
-        let mut inside = 0_u64;
-        while let Some((_, inner)) = self.0.pop_if(|(began, _)| *began >= start) {
-            inside = inside.saturating_add(inner);
+    pub(crate) fn end(&mut self, ended: Ended) -> u64 {
+        let (mut inside, mut counted_from) = (0_u64, u64::MAX);
+        // The one that ended last comes first.
+        while let Some(inner) = self.0.pop_if(|inner| inner.from >= ended.from) {
+            inside = inside.saturating_add(inner.ns_before(counted_from));
+            counted_from = counted_from.min(inner.from);
         }
-        self.add(start, ns);
-        inside.min(ns)
+        self.add(ended);
+        inside.min(ended.ns)
     }
 
     #[inline]
-    fn add(&mut self, start: u64, ns: u64) {
+    fn add(&mut self, ended: Ended) {
         if self.0.len() >= WAITING_MAX {
             self.join();
         }
-        self.0.push((start, ns));
+        self.0.push(ended);
     }
 
     /// Makes one of two, of the half that ended first.
@@ -78,8 +98,12 @@ impl Waiting {
     fn join(&mut self) {
         let rest = self.0.split_off(WAITING_MAX / 2);
         let sum = |pair: &[Ended]| {
-            let ns = pair.iter().map(|ended| ended.1);
-            (pair[0].0, ns.fold(0, u64::saturating_add))
+            let ns = pair.iter().map(|ended| ended.ns);
+            Ended {
+                from: pair[0].from,
+                to: pair[pair.len() - 1].to,
+                ns: ns.fold(0, u64::saturating_add),
+            }
         };
         self.0 = self.0.chunks(2).map(sum).collect();
         self.0.extend(rest);
@@ -93,19 +117,40 @@ mod tests {
     #[test]
     fn what_began_later_and_ended_lies_inside() {
         let mut waiting = Waiting::default();
-        assert_eq!(waiting.end(20, 5), 0);
-        assert_eq!(waiting.end(30, 5), 0);
-        assert_eq!(waiting.end(15, 25), 10, "around both");
-        assert_eq!(waiting.end(50, 5), 0, "beside it");
-        assert_eq!(waiting.end(10, 100), 30, "direct ones alone");
+        assert_eq!(waiting.end(ended(20, 25)), 0);
+        assert_eq!(waiting.end(ended(30, 35)), 0);
+        assert_eq!(waiting.end(ended(15, 40)), 10, "around both");
+        assert_eq!(waiting.end(ended(50, 55)), 0, "beside it");
+        assert_eq!(waiting.end(ended(10, 110)), 30, "direct ones alone");
+    }
+
+    #[test]
+    fn what_overlaps_counts_once() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.end(ended(20, 30)), 0);
+        assert_eq!(waiting.end(ended(25, 40)), 0);
+        assert_eq!(waiting.end(ended(38, 50)), 0);
+        assert_eq!(waiting.end(ended(10, 60)), 30, "20 to 50");
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.end(ended(20, 30)), 0);
+        assert_eq!(waiting.end(ended(22, 40)), 0);
+        assert_eq!(waiting.end(ended(15, 50)), 20, "20 to 40");
+    }
+
+    fn ended(from: u64, to: u64) -> Ended {
+        Ended {
+            from,
+            to,
+            ns: to - from,
+        }
     }
 
     #[test]
     fn very_many_are_kept_together_and_their_time_stays() {
         let mut waiting = Waiting::default();
         let all = 10 * WAITING_MAX as u64;
-        (0..all).for_each(|n| assert_eq!(waiting.end(1 + n, 1), 0));
+        (0..all).for_each(|n| assert_eq!(waiting.end(ended(1 + n, 2 + n)), 0));
         assert!(waiting.0.len() <= WAITING_MAX);
-        assert_eq!(waiting.end(0, 2 * all), all);
+        assert_eq!(waiting.end(ended(0, 2 * all)), all);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::events::nesting::Waiting;
+use crate::events::nesting::{Ended, Waiting};
 use crate::events::span::Span;
 use crate::events::span_pairs::CutSpans;
 use crate::sums::call_figures::CallTimes;
@@ -83,7 +83,11 @@ impl SpanProfile {
                     .outermost
                     .entry((span.end.thread(), place))
                     .or_default();
-                ended.end(span.end.start_tick(), ns)
+                ended.end(Ended {
+                    from: span.end.start_tick(),
+                    to: span.end.tick,
+                    ns,
+                })
             }
             _ if span.is_inner => span.total_ns,
             _ => 0,

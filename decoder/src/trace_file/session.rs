@@ -107,6 +107,12 @@ impl Session {
             .is_some_and(|header| header.clock != Clock::None as u32)
     }
 
+    /// Whether many of its events share a tick.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.header
+            .is_some_and(|header| header.clock == Clock::Coarse as u32)
+    }
+
     /// Process id in the process's own pid namespace; 0 if not known.
     #[must_use]
     pub fn pid(&self) -> u32 {
