@@ -16,7 +16,7 @@
 //! taken together, two by two.
 
 /// Most that waits in a thread.
-const WAITING_MAX: usize = 1 << 14;
+const WAITING_MAX: usize = 1 << 13;
 
 /// Something that has ended: the ticks at which it began and ended, and how long it took in ns.
 #[derive(Debug, Clone, Copy)]

@@ -10,6 +10,7 @@ use ringmark_decoder::{
 };
 
 use super::moment::{self, Moment};
+use super::threads;
 
 /// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -306,8 +307,8 @@ pub(crate) struct FilterOptions {
     #[command(flatten)]
     times: TimeOptions,
     /// Only this thread; may be given several times
-    #[arg(long, value_name = "TID")]
-    tid: Vec<String>,
+    #[arg(long, value_name = "TID", value_parser = threads::parse)]
+    tid: Vec<u32>,
     #[command(flatten)]
     conditions: ConditionOptions,
 }
@@ -326,6 +327,7 @@ impl FilterOptions {
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
+        threads::require(&self.tid, dump)?;
         self.named(self.times.within(dump)?)
     }
 
@@ -366,12 +368,13 @@ impl FilterOptions {
     /// # Errors
     /// As [`Self::within`].
     pub(crate) fn records(&self, dump: &Dump) -> Result<Filter, Failure> {
+        threads::require(&self.tid, dump)?;
         self.of_threads(self.times.within(dump)?)
     }
 
     fn of_threads(&self, mut filter: Filter) -> Result<Filter, Failure> {
         for tid in &self.tid {
-            let added = filter.tid(tid).map(drop);
+            let added = filter.tid(&tid.to_string()).map(drop);
             added.map_err(|error| Failure::usage(error.to_string()))?;
         }
         Ok(filter)

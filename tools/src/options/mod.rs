@@ -7,3 +7,4 @@ pub(crate) mod moment;
 pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod sessions;
+mod threads;

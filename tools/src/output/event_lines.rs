@@ -148,7 +148,14 @@ impl<'a> Printer<'a> {
     pub(crate) fn cut_spans(&self, dump: &Dump) -> Option<String> {
         let pairs = self.pairs.as_ref().filter(|_| !self.is_done())?;
         let mut cut = pairs.cut(dump);
-        cut.retain(|of_type| self.filter.passes_cut(of_type.ty));
+        cut.retain_mut(|of_type| {
+            let passes = self.filter.passes_cut(of_type.ty);
+            if !passes {
+                // When such a one was is not known; one that is open at the end is in the last time.
+                of_type.no_start = 0;
+            }
+            passes || of_type.ty.is_some_and(|ty| self.filter.passes_open(ty))
+        });
         spans::notice(&cut, pairs.left_out())
     }
 
