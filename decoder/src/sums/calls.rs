@@ -280,7 +280,7 @@ impl<'a> Thread<'a> {
             recursive: self.certain.has(event.session, function),
             unsure: false,
             is_cut: start_tick < event.page.from,
-            ended: Ended::Returned,
+            ended: ended(meaning),
             entry: None,
             around: None,
         }
