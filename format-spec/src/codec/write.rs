@@ -10,6 +10,7 @@ use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
 use crate::stream::{HostClock, HostClockSource};
+use crate::switches::{Switch, Switches};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
 #[must_use]
@@ -176,6 +177,25 @@ pub fn open_spans(
     let mut content = stack.as_bytes().to_vec();
     content.extend_from_slice(frames.as_bytes());
     block(out, header(kind::OPEN_SPANS, session), &content)
+}
+
+/// Appends a SWITCHES block: what `head` says, but for the number of switches, which is theirs.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn switches(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    head: &Switches,
+    switches: &[Switch],
+) -> Result<(), CodecError> {
+    let head = Switches {
+        switches: switches.len() as u32,
+        ..*head
+    };
+    let mut content = head.as_bytes().to_vec();
+    content.extend_from_slice(switches.as_bytes());
+    block(out, header(kind::SWITCHES, session), &content)
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.
