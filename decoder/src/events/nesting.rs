@@ -13,11 +13,28 @@
 //! What has ended and lies in nothing that has ended waits. When very much waits, what ended first is
 //! taken together, two by two.
 
+use crate::trace_file::thread_times::ThreadTimes;
+
 /// Most that waits in a thread.
 const WAITING_MAX: usize = 1 << 14;
 
-/// Something that has ended: the tick at which it began, and how long it took in ns.
-type Ended = (u64, u64);
+/// What is added up of what lies in something: ns as a rule.
+pub(crate) trait Part: Copy + Default {
+    /// Both together.
+    fn and(self, other: Self) -> Self;
+}
+
+impl Part for u64 {
+    fn and(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl Part for ThreadTimes {
+    fn and(self, other: Self) -> Self {
+        Self::and(self, other)
+    }
+}
 
 /// What has ended, by thread and in order, and lies in nothing that has ended.
 #[derive(Debug, Default)]
@@ -27,15 +44,17 @@ pub(crate) struct Nesting {
 }
 
 /// What has ended in one thread: all of it, or that of one name.
+///
+/// Of each: the tick at which it began, and its part.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting(Vec<Ended>);
+pub(crate) struct Waiting<P = u64>(Vec<(u64, P)>);
 
 impl Nesting {
     /// Something ends in a thread that began at tick `start` and took `ns`. Returns how much of it was spent
     /// in what lay in it.
     #[inline]
     pub(crate) fn end(&mut self, thread: u32, start: u64, ns: u64) -> u64 {
-        self.thread(thread).end(start, ns)
+        self.thread(thread).end(start, ns).min(ns)
     }
 
     /// Something ends in a thread that may not have lain around what began since.
@@ -53,33 +72,33 @@ impl Nesting {
     }
 }
 
-impl Waiting {
-    /// As [`Nesting::end`].
+impl<P: Part> Waiting<P> {
+    /// Something ends that began at tick `start`. Returns the parts of what lay in it.
     #[inline]
-    pub(crate) fn end(&mut self, start: u64, ns: u64) -> u64 {
-        let mut inside = 0_u64;
+    pub(crate) fn end(&mut self, start: u64, part: P) -> P {
+        let mut inside = P::default();
         while let Some((_, inner)) = self.0.pop_if(|(began, _)| *began >= start) {
-            inside = inside.saturating_add(inner);
+            inside = inside.and(inner);
         }
-        self.add(start, ns);
-        inside.min(ns)
+        self.add(start, part);
+        inside
     }
 
     #[inline]
-    fn add(&mut self, start: u64, ns: u64) {
+    fn add(&mut self, start: u64, part: P) {
         if self.0.len() >= WAITING_MAX {
             self.join();
         }
-        self.0.push((start, ns));
+        self.0.push((start, part));
     }
 
     /// Makes one of two, of the half that ended first.
     #[cold]
     fn join(&mut self) {
         let rest = self.0.split_off(WAITING_MAX / 2);
-        let sum = |pair: &[Ended]| {
-            let ns = pair.iter().map(|ended| ended.1);
-            (pair[0].0, ns.fold(0, u64::saturating_add))
+        let sum = |pair: &[(u64, P)]| {
+            let parts = pair.iter().map(|ended| ended.1);
+            (pair[0].0, parts.fold(P::default(), P::and))
         };
         self.0 = self.0.chunks(2).map(sum).collect();
         self.0.extend(rest);

@@ -97,7 +97,8 @@ impl<'d> Picks<'d> for Sums<'d> {
     }
 
     fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
-        self.functions.add(call.session, call);
+        let did = call.thread_times(end);
+        self.functions.add(call.session, call, did);
         if self.slowest.wants(call.took_ns().unwrap_or(0))
             && let Some(span) = call.as_span(end)
         {
