@@ -9,7 +9,7 @@ layout! {
         0 from_mono_ns: u64,
         /// `CLOCK_MONOTONIC` of the session up to which they are here, ns; that moment is not in it.
         8 to_mono_ns: u64,
-        /// Switches of that time that are not here, because there was no room for them.
+        /// Switches of that time that may be missing, because there was no room for them; 0: none is.
         16 lost: u64,
         /// [`Switch`]es that follow.
         24 switches: u32,

@@ -12,12 +12,17 @@ use crate::descriptors::Descriptors;
 /// Bytes of a processor's buffer, the largest that may be had.
 const BUFFERS: [usize; 4] = [1 << 20, 512 << 10, 256 << 10, 128 << 10];
 
+/// Bytes of a record's head, and of the largest record.
+const RECORD_HEAD: usize = 8;
+const LARGEST_RECORD: usize = 16 << 10;
+
 /// Events of the threads of a process.
 pub(crate) struct Joined {
-    buffers: Vec<Sampler>,
-    /// Events that write to those buffers.
-    events: Vec<Counter>,
-    /// Threads that have no event, or not on every processor.
+    /// Each with its size in bytes.
+    buffers: Vec<(Sampler, usize)>,
+    /// Events that write to those buffers, and of which threads they are.
+    events: Vec<(u32, Counter)>,
+    /// Threads that have no event.
     pub(crate) left_out: BTreeSet<u32>,
 }
 
@@ -49,6 +54,10 @@ impl Joined {
             };
             joined.begin_on_one(tids, descriptors, make)?;
         }
+        // One that is not followed on every processor is not followed: what is seen of it, and of those that it
+        // begins, would be a part.
+        let left_out = &joined.left_out;
+        joined.events.retain(|(tid, _)| !left_out.contains(tid));
         Ok(joined)
     }
 
@@ -73,14 +82,14 @@ impl Joined {
             };
             match first {
                 None => {
-                    let buffer = buffer(event, || make(*tid))?;
+                    let (buffer, bytes) = buffer(event, || make(*tid))?;
                     first = Some(buffer.as_raw_fd());
-                    self.buffers.push(buffer);
+                    self.buffers.push((buffer, bytes));
                 }
                 Some(first) => {
                     let has_room = descriptors.has_room_beside(&event, tids.len());
                     match has_room && write_to(&event, first).is_ok() {
-                        true => self.events.push(event),
+                        true => self.events.push((*tid, event)),
                         false => _ = self.left_out.insert(*tid),
                     }
                 }
@@ -89,13 +98,19 @@ impl Joined {
         Ok(())
     }
 
-    /// Takes all records that there are; those of a processor in their order.
-    pub(crate) fn take(&mut self, mut each: impl FnMut(&Record<'_>)) {
-        for buffer in &mut self.buffers {
+    /// Takes all records that there are; those of a processor in their order. Returns whether a buffer may have had no
+    /// room for more.
+    pub(crate) fn take(&mut self, mut each: impl FnMut(&Record<'_>)) -> bool {
+        let mut was_full = false;
+        for (buffer, bytes) in &mut self.buffers {
+            let mut taken = 0;
             while let Some(record) = buffer.next_record() {
+                taken += RECORD_HEAD + record.len();
                 each(&record);
             }
+            was_full |= taken + LARGEST_RECORD >= *bytes;
         }
+        was_full
     }
 }
 
@@ -105,7 +120,7 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Gives an event a buffer, the largest that may be had. `again` makes the event once more.
-fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result<Sampler> {
+fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result<(Sampler, usize)> {
     let mut event = Some(event);
     let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
     for bytes in BUFFERS {
@@ -114,7 +129,7 @@ fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result
             None => again()?,
         };
         match event.sampled(bytes) {
-            Ok(buffer) => return Ok(buffer),
+            Ok(buffer) => return Ok((buffer, bytes)),
             Err(error) => refused = error,
         }
     }
