@@ -8,7 +8,6 @@ use crate::target::Target;
 /// The numbers of a process's threads.
 #[derive(Debug)]
 pub(crate) struct OwnNumbers {
-    target: Target,
     /// By our number; `None`: the thread had ended before it was asked for. Not used where both are the same.
     known: HashMap<u32, Option<u32>>,
     are_ours: bool,
@@ -16,22 +15,21 @@ pub(crate) struct OwnNumbers {
 
 impl OwnNumbers {
     /// Those of a process.
-    pub(crate) fn of(target: Target) -> Self {
+    pub(crate) fn of(target: &Target) -> Self {
         let status = target.text("status").unwrap_or_default();
         Self {
             are_ours: numbers(&status).is_none_or(|numbers| numbers.len() < 2),
-            target,
             known: HashMap::new(),
         }
     }
 
     /// The number that a thread has there. One that has ended gives its number back.
-    pub(crate) fn own(&mut self, tid: u32, has_ended: bool) -> Option<u32> {
+    pub(crate) fn own(&mut self, target: &Target, tid: u32, has_ended: bool) -> Option<u32> {
         if self.are_ours {
             return Some(tid);
         }
         let known = self.known.remove(&tid).unwrap_or_else(|| {
-            let status = self.target.text(&format!("task/{tid}/status")).ok()?;
+            let status = target.text(&format!("task/{tid}/status")).ok()?;
             numbers(&status)?.pop()
         });
         if !has_ended {
@@ -66,7 +64,7 @@ mod tests {
     #[test]
     fn our_own_threads_have_our_numbers() {
         let target = Target::open(std::process::id()).unwrap();
-        let mut numbers = OwnNumbers::of(target);
-        assert_eq!(numbers.own(77, false), Some(77));
+        let mut numbers = OwnNumbers::of(&target);
+        assert_eq!(numbers.own(&target, 77, false), Some(77));
     }
 }

@@ -40,6 +40,7 @@ pub struct SwitchRange {
 
 /// Watches the threads of a process, those that are there and those that they begin.
 pub struct SwitchWatch {
+    target: Target,
     events: Joined,
     numbers: OwnNumbers,
     /// By how much `CLOCK_MONOTONIC` of the process, and our own, is ahead of the kernel's.
@@ -90,19 +91,24 @@ impl SwitchWatch {
         let now = kernel_ns(ours_ahead_ns);
         let left_out = &events.left_out;
         let seen = tids.iter().filter(|tid| !left_out.contains(tid));
-        let seen = seen.map(|tid| Switch {
-            mono_ns: now,
-            tid: *tid,
-            turn: Turn::Seen,
+        let mut numbers = OwnNumbers::of(&target);
+        let seen = seen.filter_map(|tid| {
+            Some(Switch {
+                mono_ns: now,
+                tid: numbers.own(&target, *tid, false)?,
+                turn: Turn::Seen,
+            })
         });
+        let seen: Vec<_> = seen.collect();
         let began = target.threads()?.into_iter();
         let began = began.filter(|tid| !tids.contains(tid));
         let mut watch = Self {
-            seen: seen.collect(),
+            seen,
             left_out: left_out.iter().copied().chain(began).collect(),
             ahead_ns: target.monotonic_ahead_ns(),
             ours_ahead_ns,
-            numbers: OwnNumbers::of(target),
+            numbers,
+            target,
             events,
             fresh: Vec::new(),
             taken_ns: now,
@@ -134,16 +140,20 @@ impl SwitchWatch {
     fn look(&mut self) {
         let now = kernel_ns(self.ours_ahead_ns);
         let (fresh, left_out) = (&mut self.fresh, &mut self.left_out);
+        let (numbers, target) = (&mut self.numbers, &self.target);
+        let mut add = |switch: Switch| {
+            // It is followed all the same.
+            left_out.remove(&switch.tid);
+            // Asked for at once: a thread that has ended tells its number no more.
+            let own = numbers.own(target, switch.tid, switch.turn == Turn::Ended);
+            fresh.extend(own.map(|tid| Switch { tid, ..switch }));
+        };
         let mut lost = 0_u64;
         let was_full = self.events.take(|record| match Switch::of(record) {
-            Some(switch) => {
-                // It is followed all the same.
-                left_out.remove(&switch.tid);
-                fresh.push(switch);
-            }
+            Some(switch) => add(switch),
             None => match record.parse_record() {
                 Ok(Record::Lost(found)) => lost = lost.saturating_add(found.lost),
-                Ok(Record::Exit(found)) => fresh.push(Switch {
+                Ok(Record::Exit(found)) => add(Switch {
                     mono_ns: found.time,
                     tid: found.tid,
                     turn: Turn::Ended,
@@ -229,19 +239,16 @@ impl SwitchWatch {
             reserved: 0,
         };
         self.taken_ns = to_ns;
-        let numbers = &mut self.numbers;
-        let switches = given.iter().filter_map(|switch| {
-            Some(switches::Switch {
-                mono_ns: there(switch.mono_ns),
-                tid: numbers.own(switch.tid, switch.turn == Turn::Ended)?,
-                turn: match switch.turn {
-                    Turn::Seen => turn::SEEN,
-                    Turn::Runs => turn::RUNS,
-                    Turn::Ready => turn::READY,
-                    Turn::Waits => turn::WAITS,
-                    Turn::Ended => turn::ENDED,
-                },
-            })
+        let switches = given.iter().map(|switch| switches::Switch {
+            mono_ns: there(switch.mono_ns),
+            tid: switch.tid,
+            turn: match switch.turn {
+                Turn::Seen => turn::SEEN,
+                Turn::Runs => turn::RUNS,
+                Turn::Ready => turn::READY,
+                Turn::Waits => turn::WAITS,
+                Turn::Ended => turn::ENDED,
+            },
         });
         SwitchRange {
             head,
