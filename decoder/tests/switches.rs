@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::*;
-use ringmark_decoder::{Counted, Dump, Filter, ThreadTimes};
+use ringmark_decoder::{Counted, Dump, Filter, Output, Span, ThreadTimes};
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write;
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
@@ -142,6 +142,69 @@ fn spans_are_chosen_by_what_their_threads_did() {
     assert_eq!(count("running<=10ms"), 2);
     assert_eq!(count("waits=0"), 1);
     assert_eq!(count("preempted>=1"), 1);
+}
+
+/// What each span's thread did, by the end of the span.
+fn did(dump: &Dump) -> Vec<(u64, Option<ThreadTimes>)> {
+    let spans = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Span::of_event(&event),
+        Output::Lost(_) => None,
+    });
+    spans.map(|span| (span.end.tick, span.times)).collect()
+}
+
+#[test]
+fn a_piece_says_what_the_whole_says() {
+    let mut bytes = spans(
+        Clock::Monotonic,
+        &[(5, 1), (19, 10), (45, 30), (60, 50), (80, 10), (99, 1)],
+    );
+    add(&mut bytes, head(0, 90, 0), &turns());
+    add(&mut bytes, head(90, 95, 7), &[]);
+    add(&mut bytes, head(95, 200, 0), &[switch(96, 77, turn::SEEN)]);
+    let dump = read(&bytes).unwrap();
+    let whole = did(&dump);
+    assert!(whole.iter().all(|(_, did)| did.is_some()));
+    for (from, to) in [(0, 200), (15, 62), (50, 85), (70, 200), (98, 200), (3, 20)] {
+        let mut filter = Filter::new();
+        let at = |ms: u64| format!("{ms}ms");
+        filter.from(&at(from)).unwrap().to(&at(to)).unwrap();
+        let mut piece = Vec::new();
+        let written = dump.cut(&filter).write(|blocks| {
+            piece.extend_from_slice(blocks);
+            Ok::<(), ()>(())
+        });
+        written.unwrap();
+        let piece = read(&piece).unwrap();
+        assert_eq!(piece.damage, []);
+        let inside = |tick: u64| (from * MS..to * MS).contains(&(tick - 1000));
+        let expected: Vec<_> = whole
+            .iter()
+            .filter(|(tick, _)| inside(*tick))
+            .copied()
+            .collect();
+        assert_eq!(did(&piece), expected, "{from}..{to}");
+        let lost = if to == 200 { 7 } else { 0 };
+        assert_eq!(piece.sessions[0].switches_lost(), lost);
+    }
+}
+
+#[test]
+fn many_switches_are_written_as_several_blocks() {
+    let mut bytes = spans(Clock::Monotonic, &[(99, 98)]);
+    let each = |n: u64| Switch {
+        mono_ns: MONO_ZERO_NS + n * 100,
+        tid: 77,
+        turn: if n.is_multiple_of(2) { turn::RUNS } else { turn::WAITS },
+    };
+    let switches: Vec<_> = (0..300_001).map(each).collect();
+    add(&mut bytes, head(0, 100, 0), &switches);
+    let dump = read(&bytes).unwrap();
+    assert_eq!(dump.damage, []);
+    let times = did(&dump)[0].1.unwrap();
+    assert_eq!(times.all_ns(), 98 * MS);
+    // From 1 to 30 ms it waits every second time, for 100 ns.
+    assert_eq!((times.waits, times.waiting_ns), (145_000, 14_500_000));
 }
 
 #[test]

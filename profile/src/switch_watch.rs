@@ -23,8 +23,7 @@ use crate::target::Target;
 const LATE: Duration = Duration::from_millis(1);
 /// How often all threads are asked for again, where some began meanwhile.
 const TRIES: usize = 4;
-/// Most switches of one range, and so many as are worth one.
-const RANGE_MAX: usize = 1 << 16;
+/// So many switches are worth a range.
 const RANGE_ENOUGH: usize = 1 << 12;
 /// What is older than this is worth a range, in ns.
 const RANGE_NS: u64 = 1_000_000_000;
@@ -201,8 +200,7 @@ impl SwitchWatch {
         self.fresh.len() >= RANGE_ENOUGH || self.whole_ns - self.taken_ns >= RANGE_NS
     }
 
-    /// Gives out the switches up to a moment, in ranges of bounded size; none where some of them are lost, as nothing
-    /// follows from a part of them.
+    /// Gives out the switches up to a moment; none where some of them are lost, as nothing follows from a part of them.
     fn give(&mut self, to_ns: u64, lost: u64, given: &mut Vec<SwitchRange>) {
         self.fresh.extend(mem::take(&mut self.seen));
         self.fresh.sort_unstable();
@@ -214,18 +212,7 @@ impl SwitchWatch {
         if lost > 0 {
             return given.push(self.range(&[], to_ns, lost));
         }
-        let mut rest = &all[..];
-        while let Some(next) = rest.get(RANGE_MAX) {
-            let to_ns = next.mono_ns;
-            // Those of one moment stay together.
-            let (now, later) = rest.split_at(rest.partition_point(|s| s.mono_ns < to_ns));
-            if now.is_empty() {
-                break;
-            }
-            given.push(self.range(now, to_ns, 0));
-            rest = later;
-        }
-        given.push(self.range(rest, to_ns, 0));
+        given.push(self.range(&all, to_ns, 0));
     }
 
     fn range(&mut self, given: &[Switch], to_ns: u64, lost: u64) -> SwitchRange {

@@ -83,9 +83,12 @@ fn wait_for_mutex(round: u64) {
     let (held, is_held) = (Arc::clone(&mutex), Arc::new(AtomicBool::new(false)));
     let holds = Arc::clone(&is_held);
     let holder = thread::spawn(move || {
-        let _guard = held.lock();
-        holds.store(true, Ordering::Release);
-        thread::sleep(PHASE);
+        let guard = held.lock();
+        measured("held", round, || {
+            holds.store(true, Ordering::Release);
+            thread::sleep(PHASE);
+        });
+        drop(guard);
     });
     while !is_held.load(Ordering::Acquire) {
         thread::yield_now();

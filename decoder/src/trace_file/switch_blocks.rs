@@ -93,10 +93,10 @@ impl SwitchBlocks {
             if end.is_some_and(|end| from < end) {
                 continue;
             }
-            found.lost = found.lost.saturating_add(block.head.lost);
             // Of what was before a block that lacks some, nothing follows for what is after it.
-            if block.head.lost == 0 {
-                found.add(Stretch { from, to }, &block.switches);
+            match block.head.lost {
+                0 => found.add(Stretch { from, to }, &block.switches),
+                lost => found.lose(Stretch { from, to }, lost),
             }
             end = Some(to);
         }

@@ -5,8 +5,9 @@
 //! between them alone, if all of these are here. Where they contradict each other, nothing is guessed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use ringmark_format::switches::{SLACK_NS, Switch, turn};
+use ringmark_format::switches::{SLACK_NS, Switch, Switches, turn};
 
 use crate::trace_file::thread_times::ThreadTimes;
 
@@ -47,8 +48,13 @@ impl Packed {
         self.0 >> 3
     }
 
+    /// As it stands in a block; 0: it is not known.
+    const fn number(self) -> u32 {
+        (self.0 & 7) as u32
+    }
+
     const fn turn(self) -> Turn {
-        match (self.0 & 7) as u32 {
+        match self.number() {
             turn::RUNS => Turn::Runs,
             turn::READY => Turn::Ready,
             turn::WAITS => Turn::Waits,
@@ -66,19 +72,65 @@ pub(crate) struct Switched {
     stretches: Vec<Stretch>,
     /// By thread and time.
     threads: HashMap<u32, Vec<Packed>>,
-    /// Switches that are not here.
-    pub(super) lost: u64,
+    /// Times of which switches are not here, and how many.
+    losses: Vec<(Stretch, u64)>,
 }
 
 impl Switched {
     /// Whether there are none, and none are lost.
     pub(crate) fn is_empty(&self) -> bool {
-        self.stretches.is_empty() && self.lost == 0
+        self.stretches.is_empty() && self.losses.is_empty()
     }
 
     /// Switches that are not here.
-    pub(crate) const fn lost(&self) -> u64 {
-        self.lost
+    pub(crate) fn lost(&self) -> u64 {
+        let lost = self.losses.iter().map(|(_, lost)| *lost);
+        lost.fold(0, u64::saturating_add)
+    }
+
+    /// Notes a time of which switches are not here.
+    pub(super) fn lose(&mut self, stretch: Stretch, lost: u64) {
+        self.losses.push((stretch, lost));
+    }
+
+    /// What is here of a part of the time: what blocks of it say, and their switches.
+    pub(crate) fn piece(&self, part: Range<u64>) -> Vec<(Switches, Vec<Switch>)> {
+        let whole = self.stretches.iter().map(|stretch| (stretch, 0));
+        let losses = self.losses.iter().map(|(stretch, lost)| (stretch, *lost));
+        let pieces = whole.chain(losses).filter_map(|(stretch, lost)| {
+            let from = stretch.from.max(part.start);
+            let to = stretch.to.min(part.end);
+            let head = Switches {
+                from_mono_ns: from,
+                to_mono_ns: to,
+                lost,
+                switches: 0,
+                reserved: 0,
+            };
+            let switches = || self.switches_of(stretch.from, from..to);
+            let switches = (lost == 0).then(switches).unwrap_or_default();
+            (from < to).then_some((head, switches))
+        });
+        pieces.collect()
+    }
+
+    /// The switches of a part of a stretch, by time. Threads that were seen before are seen from its beginning on.
+    fn switches_of(&self, stretch_from: u64, part: Range<u64>) -> Vec<Switch> {
+        let mut found = Vec::new();
+        for (tid, all) in &self.threads {
+            let place = |ns: u64| all.partition_point(|one| one.mono_ns() < ns);
+            let (first, from, to) = (place(stretch_from), place(part.start), place(part.end));
+            let switch = |mono_ns, turn| Switch {
+                mono_ns,
+                tid: *tid,
+                turn,
+            };
+            found.extend((first < from).then(|| switch(part.start, turn::SEEN)));
+            let inside = all.get(from..to).unwrap_or_default();
+            found.extend(inside.iter().map(|one| switch(one.mono_ns(), one.number())));
+        }
+        found.sort_by_key(|switch| (switch.mono_ns, switch.turn != turn::SEEN, switch.tid));
+        found
     }
 
     /// Adds a stretch that is later than all so far, with its switches by time.

@@ -179,11 +179,34 @@ pub fn open_spans(
     block(out, header(kind::OPEN_SPANS, session), &content)
 }
 
-/// Appends a SWITCHES block: what `head` says, but for the number of switches, which is theirs.
+/// Most switches of one block, as long as they are of different moments.
+const SWITCHES_MAX: usize = 1 << 16;
+
+/// Appends SWITCHES blocks of the time in `head`, with these switches, which are in order: as many blocks as are needed.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`].
+/// [`CodecError::TooLarge`]: more than 200,000 of one moment.
 pub fn switches(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    head: &Switches,
+    switches: &[Switch],
+) -> Result<(), CodecError> {
+    let (mut head, mut rest) = (*head, switches);
+    while let Some(next) = rest.get(SWITCHES_MAX) {
+        let to_mono_ns = next.mono_ns;
+        // Those of one moment stay together.
+        let (now, later) = rest.split_at(rest.partition_point(|one| one.mono_ns < to_mono_ns));
+        if now.is_empty() {
+            break;
+        }
+        switches_block(out, session, &Switches { to_mono_ns, ..head }, now)?;
+        (head.from_mono_ns, head.lost, rest) = (to_mono_ns, 0, later);
+    }
+    switches_block(out, session, &head, rest)
+}
+
+fn switches_block(
     out: &mut Vec<u8>,
     session: Uuid,
     head: &Switches,

@@ -132,7 +132,7 @@ impl Beside for Watches {
         let ranges = inner.take(session, at_end);
         let blocks = ranges.iter().map(|range| {
             let mut block = Vec::new();
-            // It is within the size of a block: a range has a bounded number of switches.
+            // No moment has as many switches as a block does not hold.
             let _ = write::switches(&mut block, session.uuid(), &range.head, &range.switches);
             block
         });
