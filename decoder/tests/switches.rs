@@ -195,7 +195,11 @@ fn many_switches_are_written_as_several_blocks() {
     let each = |n: u64| Switch {
         mono_ns: MONO_ZERO_NS + n * 100,
         tid: 77,
-        turn: if n.is_multiple_of(2) { turn::RUNS } else { turn::WAITS },
+        turn: if n.is_multiple_of(2) {
+            turn::RUNS
+        } else {
+            turn::WAITS
+        },
     };
     let switches: Vec<_> = (0..300_001).map(each).collect();
     add(&mut bytes, head(0, 100, 0), &switches);
