@@ -71,7 +71,7 @@ fn ended(dump: &Dump) -> (Vec<Call<'_>>, Vec<FunctionTimes>) {
             Output::Lost(lost) => calls.lose(&lost),
             Output::Event(event) => calls.take(&event, |step| {
                 if let Step::Left(call) | Step::Whole(call) = step {
-                    profile.add(call.session, &call);
+                    profile.add(call.session, &call, None);
                     found.push(call);
                 }
             }),

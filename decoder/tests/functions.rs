@@ -230,7 +230,7 @@ fn a_profile_counts_recursion_once() {
     });
     let mut profile = Profile::default();
     for call in calls(&dump, None).0 {
-        profile.add(&dump.sessions[0], &call);
+        profile.add(&dump.sessions[0], &call, None);
     }
     let functions = profile.finish();
     let work = &functions[0];

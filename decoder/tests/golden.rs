@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, DumpBuilder, Event, Kept, Output, Session, Value, Why};
+use ringmark_decoder::{Dump, DumpBuilder, Event, Kept, Output, Session, Span, Value, Why};
 use ringmark_format::align8;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
@@ -142,6 +142,24 @@ fn end_lines(dump: &Dump, session: &Session, lines: &mut Vec<String>) {
     }
 }
 
+/// What threads did while spans lasted, where there are switches.
+fn did_lines(dump: &Dump, session: &Session, lines: &mut Vec<String>) {
+    let spans = dump.events().filter_map(|item| match item {
+        Output::Event(event) if event.session.uuid == session.uuid => Span::of_event(&event),
+        _ => None,
+    });
+    let mut spans: Vec<_> = spans.filter(|_| session.has_switches()).collect();
+    spans.sort_by_key(|span| (span.end.ring().0, span.end.seq));
+    for span in spans {
+        let did = match span.times {
+            Some(t) => format!("{} {} {}", t.running_ns, t.ready_ns, t.waiting_ns),
+            None => "unknown".to_owned(),
+        };
+        let (ring, seq) = (span.end.ring(), span.end.seq);
+        lines.push(format!("# did {} {ring} {seq} {did}", session.uuid));
+    }
+}
+
 /// Every line but the one that counts damage.
 fn lines(dump: &Dump) -> Vec<String> {
     let mut lines = Vec::new();
@@ -163,7 +181,10 @@ fn lines(dump: &Dump) -> Vec<String> {
     for ((session, slot), count) in missing {
         lines.push(format!("# missing {session} {slot} {count}"));
     }
-    sessions.iter().for_each(|s| end_lines(dump, s, &mut lines));
+    for session in &sessions {
+        end_lines(dump, session, &mut lines);
+        did_lines(dump, session, &mut lines);
+    }
     let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
     let pages = || pages().flat_map(|slot| &slot.pages);
     let cancelled: u64 = pages().map(|p| p.summary.cancelled).sum();

@@ -4,12 +4,13 @@ use crate::common;
 
 use common::*;
 use proptest::prelude::*;
-use ringmark_decoder::{BlockReader, Dump, DumpBuilder, Filter, Item, Stats};
+use ringmark_decoder::{BlockReader, Counted, Dump, DumpBuilder, Filter, Item, Stats};
 use ringmark_format::attribute::tag;
 use ringmark_format::block::{BlockHeader, codec};
 use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
+use ringmark_format::switches::{Switch, Switches, turn};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Does everything that can be done with a dump.
@@ -25,6 +26,9 @@ fn exercise(dump: &Dump) -> (String, String) {
     let _ = Stats::collect(dump.events());
     let sum = dump.verify();
     let _ = (sum.to_json(), sum.to_string());
+    let _ = dump.figures(Counted::default());
+    let piece: Result<(), ()> = dump.cut(&Filter::new()).write(|_| Ok(()));
+    piece.unwrap();
     (lossy_text(dump), json(dump))
 }
 
@@ -81,8 +85,33 @@ fn rich() -> Vec<u8> {
         page.write(number < 2, if number == 0 { &mut out } else { &mut pages });
     }
     write::container(&mut out, SESSION, codec::DELTA_SHUFFLE_LZ4, &pages).unwrap();
+    switched(&mut out);
     end(200, &mut out);
     out
+}
+
+/// Switches of the thread of its pages.
+fn switched(out: &mut Vec<u8>) {
+    let at = |ns: u64, turn| Switch {
+        mono_ns: MONO_ZERO_NS + ns,
+        tid: 77,
+        turn,
+    };
+    let head = Switches {
+        from_mono_ns: MONO_ZERO_NS,
+        to_mono_ns: MONO_ZERO_NS + 2000,
+        lost: 0,
+        switches: 0,
+        reserved: 0,
+    };
+    let turns = [
+        (0, turn::SEEN),
+        (9, turn::WAITS),
+        (12, turn::RUNS),
+        (1012, turn::READY),
+        (1014, turn::RUNS),
+    ];
+    write::switches(out, SESSION, &head, &turns.map(|(ns, turn)| at(ns, turn))).unwrap();
 }
 
 /// Event types of every shape, one of them with fields of every kind.
@@ -161,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_behind_a_right_header(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0u16..7) {
+    fn arbitrary_bytes_behind_a_right_header(bytes in prop::collection::vec(any::<u8>(), 0..2000), kind in 0u16..16) {
         let mut out = rich();
         write::block(&mut out, write::header(kind, SESSION), &bytes).unwrap();
         try_all(&out);

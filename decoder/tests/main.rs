@@ -24,4 +24,5 @@ mod self_time;
 mod spans;
 mod spans_around;
 mod stored;
+mod switches;
 mod window;

@@ -34,6 +34,8 @@ pub mod kind {
     pub const PROGRESS: u16 = 11;
     /// What a segment that is an object holds of which host.
     pub const FOOTER: u16 = 12;
+    /// When the threads of the session's process got a processor and left it.
+    pub const SWITCHES: u16 = 13;
 }
 
 /// How a block's content is stored.

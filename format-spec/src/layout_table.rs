@@ -19,10 +19,11 @@ use crate::store::{Index, IndexSlot, StoreId};
 use crate::stream::{
     Ack, Hello, HostClock, HostClockSource, Ping, Pong, Refused, Resume, ResumeSlot, Welcome,
 };
+use crate::switches::{Switch, Switches};
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 44] {
+pub fn layout_table() -> [StructLayout; 46] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -44,6 +45,8 @@ pub fn layout_table() -> [StructLayout; 44] {
         Window::LAYOUT,
         EndingBlock::LAYOUT,
         OpenSpans::LAYOUT,
+        Switches::LAYOUT,
+        Switch::LAYOUT,
         CountersHeader::LAYOUT,
         SlotCounters::LAYOUT,
         HostClock::LAYOUT,

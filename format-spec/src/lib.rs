@@ -46,6 +46,7 @@ pub mod session_text;
 pub mod slot;
 pub mod store;
 pub mod stream;
+pub mod switches;
 pub mod tracer_text;
 pub mod waits;
 
@@ -57,6 +58,6 @@ pub use layout_table::layout_table;
 /// Major version of the format. A reader refuses a newer major by name.
 pub const VERSION_MAJOR: u16 = 1;
 /// Minor version of the format. A reader accepts a newer minor and skips what it does not know.
-pub const VERSION_MINOR: u16 = 3;
+pub const VERSION_MINOR: u16 = 4;
 /// Written as a native integer; reads as `0x0D0C_0B0A` on a machine of the other byte order.
 pub const ENDIAN_MARK: u32 = 0x0A0B_0C0D;

@@ -13,7 +13,7 @@ use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
     block, clock, counters, ending, function, layout_table, mailbox, objects, open_span, page,
-    policy, progress, record, removals, store, stream,
+    policy, progress, record, removals, store, stream, switches,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -148,6 +148,7 @@ fn source_constants() -> Tables {
         "session",
         "slot",
         "stream",
+        "switches",
     ] {
         let source = read(&crate_dir().join("src").join(format!("{file}.rs")));
         for (module, name, value) in public_constants(&source) {
@@ -187,6 +188,7 @@ fn constants_of_modules_are_those_of_the_source() {
         "stream::ack_level",
         "stream::kind",
         "stream::refusal",
+        "switches::turn",
     ];
     assert_eq!(
         code.keys().map(String::as_str).collect::<Vec<_>>(),
@@ -276,6 +278,7 @@ fn other_singles() -> Vec<Row> {
         single("counters::FINAL", counters::FINAL),
         single("counters::SCHEMA_INCOMPLETE", counters::SCHEMA_INCOMPLETE),
         single("clock::SAMPLE_SPACING_TICKS", clock::SAMPLE_SPACING_TICKS),
+        single("switches::SLACK_NS", switches::SLACK_NS),
     ]
 }
 
@@ -351,6 +354,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "schema",
         "session",
         "slot",
+        "switches",
     ];
     let in_types_table = ["record::PAD", "record::BUSY", "record::CANCELLED"];
     let in_types_table = [&in_types_table[..], &["record::TIME_EXTEND"]].concat();

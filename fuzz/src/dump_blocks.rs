@@ -1,6 +1,6 @@
 //! A dump from outside: read, checked, counted, filtered, shown as text and as JSON.
 
-use ringmark_decoder::{Dump, DumpBuilder, Filter, JsonWriter, Output, Stats, TextWriter};
+use ringmark_decoder::{Counted, Dump, DumpBuilder, Filter, JsonWriter, Output, Stats, TextWriter};
 
 use crate::repair::repaired;
 
@@ -27,6 +27,7 @@ pub fn decode(bytes: &[u8]) {
     assert_eq!(sum.events, events, "verify counts what is shown");
     assert!(sum.to_json().starts_with('{') && sum.to_string().ends_with('\n'));
     let _ = Stats::collect(dump.events());
+    let _ = dump.figures(Counted::default());
     if let Some(filter) = filter() {
         let passed = dump.events().filter(|item| filter.passes_item(item));
         assert!(passed.count() <= dump.events().count());

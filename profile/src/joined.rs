@@ -15,12 +15,19 @@ const BUFFERS: [usize; 4] = [1 << 20, 512 << 10, 256 << 10, 128 << 10];
 /// How often the events are opened, where each time other threads were there before than after.
 const ATTEMPTS: u32 = 4;
 
+/// Bytes of a record's head, and of the largest record.
+const RECORD_HEAD: usize = 8;
+const LARGEST_RECORD: usize = 16 << 10;
+
 /// Events of the threads of a process.
 pub(crate) struct Joined {
-    buffers: Vec<Sampler>,
-    /// Events that write to those buffers.
-    events: Vec<Counter>,
-    /// Threads that have no event, or not on every processor.
+    /// Each with its size in bytes.
+    buffers: Vec<(Sampler, usize)>,
+    /// Events that write to those buffers, and of which threads they are.
+    events: Vec<(u32, Counter)>,
+    /// Threads that were there when it began.
+    pub(crate) threads: BTreeSet<u32>,
+    /// Threads that have no event.
     pub(crate) left_out: BTreeSet<u32>,
 }
 
@@ -44,6 +51,7 @@ impl Joined {
             let after = list()?;
             if after.is_subset(&before) || attempt == ATTEMPTS {
                 joined.left_out.extend(after.difference(&before));
+                joined.threads = before;
                 return Ok(joined);
             }
             (before, attempt) = (after, attempt + 1);
@@ -58,6 +66,7 @@ impl Joined {
         let mut joined = Self {
             buffers: Vec::new(),
             events: Vec::new(),
+            threads: BTreeSet::new(),
             left_out: BTreeSet::new(),
         };
         for cpu in online()? {
@@ -73,6 +82,10 @@ impl Joined {
             };
             joined.begin_on_one(tids, descriptors, make)?;
         }
+        // One that is not followed on every processor is not followed: what is seen of it, and of those that it
+        // begins, would be a part.
+        let left_out = &joined.left_out;
+        joined.events.retain(|(tid, _)| !left_out.contains(tid));
         Ok(joined)
     }
 
@@ -97,14 +110,14 @@ impl Joined {
             };
             match first {
                 None => {
-                    let buffer = buffer(event, || make(*tid))?;
+                    let (buffer, bytes) = buffer(event, || make(*tid))?;
                     first = Some(buffer.as_raw_fd());
-                    self.buffers.push(buffer);
+                    self.buffers.push((buffer, bytes));
                 }
                 Some(first) => {
                     let has_room = descriptors.has_room_beside(&event, tids.len());
                     match has_room && write_to(&event, first).is_ok() {
-                        true => self.events.push(event),
+                        true => self.events.push((*tid, event)),
                         false => _ = self.left_out.insert(*tid),
                     }
                 }
@@ -113,13 +126,19 @@ impl Joined {
         Ok(())
     }
 
-    /// Takes all records that there are; those of a processor in their order.
-    pub(crate) fn take(&mut self, mut each: impl FnMut(&Record<'_>)) {
-        for buffer in &mut self.buffers {
+    /// Takes all records that there are; those of a processor in their order. Returns whether a buffer may have had no
+    /// room for more.
+    pub(crate) fn take(&mut self, mut each: impl FnMut(&Record<'_>)) -> bool {
+        let mut was_full = false;
+        for (buffer, bytes) in &mut self.buffers {
+            let mut taken = 0;
             while let Some(record) = buffer.next_record() {
+                taken += RECORD_HEAD + record.len();
                 each(&record);
             }
+            was_full |= taken + LARGEST_RECORD >= *bytes;
         }
+        was_full
     }
 }
 
@@ -129,7 +148,7 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Gives an event a buffer, the largest that may be had. `again` makes the event once more.
-fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result<Sampler> {
+fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result<(Sampler, usize)> {
     let mut event = Some(event);
     let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
     for bytes in BUFFERS {
@@ -138,7 +157,7 @@ fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result
             None => again()?,
         };
         match event.sampled(bytes) {
-            Ok(buffer) => return Ok(buffer),
+            Ok(buffer) => return Ok((buffer, bytes)),
             Err(error) => refused = error,
         }
     }

@@ -9,6 +9,8 @@
 //! - `sampler`: the kernel's `perf_event_open` copies the stack of what runs, and notes each switch (`switches`). Where it
 //!   is refused, times of running are known and their functions are not: [`Missing`] says so.
 //!
+//! [`SwitchWatch`] gives the switches one by one, to be written beside the events of the process: no samples, no looks.
+//!
 //! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
 //! the files of the process.
 
@@ -21,11 +23,13 @@ mod frame_pointer;
 mod joined;
 mod looker;
 mod module;
+mod own_numbers;
 mod peers;
 mod profile;
 mod profiler;
 mod sampler;
 mod schedule;
+mod switch_watch;
 mod switches;
 mod system_call;
 mod target;
@@ -37,5 +41,6 @@ pub use looker::ThreadTimes;
 pub use profile::{FunctionTimes, Missing, Profile, RunningStack, Thread, WaitTimes};
 pub use profiler::{LOOK_EVERY, Profiler};
 pub use sampler::samples_allowed;
+pub use switch_watch::{SwitchRange, SwitchWatch};
 pub use switches::ThreadSwitches;
 pub use wait::Wait;

@@ -83,7 +83,7 @@ impl Samples {
     pub(crate) fn take(&mut self, mut each: impl FnMut(&Sample<'_>)) {
         let now = mono_ns();
         let (lost, switches) = (&mut self.lost, &mut self.switches);
-        self.events.take(|record| match record.parse_record() {
+        let _ = self.events.take(|record| match record.parse_record() {
             Ok(Record::Sample(found)) => each(&Sample {
                 registers: registers(&found),
                 stack: found.stack_user().unwrap_or_default(),

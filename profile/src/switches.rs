@@ -13,24 +13,27 @@ const PREEMPTED: u16 = 1 << 14;
 
 /// What a thread does from a switch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+pub(crate) enum Turn {
+    /// No switch: it is there.
+    Seen,
     Runs,
     /// It could run: another thread was preferred.
     Ready,
     Waits,
+    Ended,
 }
 
 /// A moment at which a thread got a processor or left it. In the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Switch {
-    mono_ns: u64,
-    tid: u32,
-    turn: Turn,
+pub(crate) struct Switch {
+    pub(crate) mono_ns: u64,
+    pub(crate) tid: u32,
+    pub(crate) turn: Turn,
 }
 
 impl Switch {
     /// Reads a record; `None`: it is of something else.
-    fn of(record: &Record<'_>) -> Option<Self> {
+    pub(crate) fn of(record: &Record<'_>) -> Option<Self> {
         if record.ty() != SWITCH {
             return None;
         }
@@ -88,7 +91,7 @@ impl Switches {
                 counts.longest_wait_ns = counts.longest_wait_ns.max(ns);
             }
             match switch.turn {
-                Turn::Runs => {}
+                Turn::Seen | Turn::Runs | Turn::Ended => {}
                 Turn::Ready => counts.preemptions += 1,
                 Turn::Waits => counts.waits += 1,
             }

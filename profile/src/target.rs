@@ -133,6 +133,12 @@ impl Target {
         Ok(tids)
     }
 
+    /// By how many ns its `CLOCK_MONOTONIC` is ahead of that outside of time namespaces.
+    pub(crate) fn monotonic_ahead_ns(&self) -> i64 {
+        let text = self.text("timens_offsets").unwrap_or_default();
+        ahead_ns(&text).unwrap_or(0)
+    }
+
     /// Copies memory of the process; returns how many bytes came.
     pub(crate) fn read_memory(&self, address: u64, into: &mut [u8]) -> usize {
         let Some(memory) = &self.memory else {
@@ -152,5 +158,28 @@ impl Target {
     pub(crate) fn read_u32(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         (self.read_memory(address, &mut bytes) == 4).then(|| u32::from_le_bytes(bytes))
+    }
+}
+
+/// What `timens_offsets` says of `CLOCK_MONOTONIC`, in ns.
+fn ahead_ns(text: &str) -> Option<i64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("monotonic"))?;
+    let mut numbers = line.split_ascii_whitespace().map(str::parse::<i64>);
+    let (seconds, ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ahead_ns;
+
+    #[test]
+    fn the_time_of_a_namespace_is_read() {
+        let text = "monotonic        -1000     500000000\nboottime           0         0\n";
+        assert_eq!(ahead_ns(text), Some(-999_500_000_000));
+        assert_eq!(ahead_ns(""), None);
+        assert_eq!(ahead_ns("monotonic 99999999999999 0"), None);
     }
 }

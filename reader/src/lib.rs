@@ -36,7 +36,7 @@ pub use pages::{batch, drain};
 pub use recording::dump::{Destination, Dump};
 pub use recording::on_death::DeathWatch;
 pub use recording::output::{Durability, Output, Rotation};
-pub use recording::record::{Ended, Progress, RecordOptions, Recorder};
+pub use recording::record::{Beside, Ended, Progress, RecordOptions, Recorder};
 pub use recording::snapshot::{SnapshotFigures, snapshot};
 pub use recording::{dump, on_death, output, record};
 pub use ringmark_ring::clock::realtime_error_ns;

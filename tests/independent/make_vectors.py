@@ -439,10 +439,84 @@ def no_span():
     return session() + schema(types) + page.block() + end, text + tail()
 
 
+def switches(start, end, *found, lost=0, uuid=A):
+    """A SWITCHES block; a switch: (time, thread, turn)."""
+    content = struct.pack("<3QII", start, end, lost, len(found), 0)
+    return block(13, content + b"".join(struct.pack("<QII", *one) for one in found), uuid)
+
+
+def work(ring, seq, end, took, did, uuid=A_TEXT):
+    """The lines of a span, and of what its thread did."""
+    return line(ring, seq, end, f"work took={took}", uuid), f"# did {uuid} {ring} {seq} {did}"
+
+
+def switched():
+    """What threads did while spans lasted, in two sessions of one process."""
+    ms, t = 1_000_000, ZERO[0]
+    runs, ready, waits, ended, seen = 1, 2, 3, 4, 5
+    types = event_type(19, "work", 8, meant("took", 4, 0, 8, 1), shape=2)
+
+    def page(ring, slot, uuid, *spans):
+        found = PageBytes(uuid, ring, 0, base=t, slot=slot, flags=1)
+        return found.add(*(record(end - t, 19, u64(took)) for end, took in spans))
+
+    one = [
+        (t + 9 * ms, 8 * ms, f"{8 * ms} 0 0"),  # no switch
+        (t + 60 * ms, 50 * ms, f"{26 * ms} {4 * ms} {20 * ms}"),
+        (t + 61 * ms, 60 * ms, f"{36 * ms} {4 * ms} {20 * ms}"),
+        (t + 70 * ms + 9, ms, f"{ms} 0 0"),  # it waits from 9 ns before its record on
+        (t + 91 * ms, 21 * ms - 9, f"{ms} 0 {20 * ms - 9}"),
+        (t + 120 * ms, 10 * ms, "unknown"),  # some are lost
+        (t + 135 * ms, 3 * ms, "unknown"),  # not seen since
+        (t + 148 * ms, 4 * ms, f"{4 * ms} 0 0"),
+        (t + 158 * ms, ms, "unknown"),  # it has ended
+        (t + 210 * ms, 2 * ms, "unknown"),  # after the last one
+    ]
+    two = [
+        (t + 50 * ms, 5 * ms, f"{5 * ms} 0 0"),  # a new thread, first met 1 us after its record
+        (t + 52 * ms, ms, "unknown"),  # it got a processor twice
+        (t + 60 * ms, ms, "unknown"),  # a turn of a later version
+    ]
+    none = [(t + 10 * ms, 5 * ms, "unknown")]  # no clock
+    pages = page(1, 0, A, *(s[:2] for s in one)), page(2, 1, A, *(s[:2] for s in two))
+    pages = [pages[0].block(), pages[1].block(), page(1, 0, B, *(s[:2] for s in none)).block()]
+    first = [
+        (t + 1, 100, seen),
+        (t + 20 * ms, 100, waits),
+        (t + 40 * ms, 100, runs),
+        (t + 45 * ms + 1000, 101, runs),
+        (t + 50 * ms, 100, ready),
+    ]
+    second = [
+        (t + 51 * ms + 500_000, 101, runs),
+        (t + 54 * ms, 100, runs),
+        (t + 59 * ms + 500_000, 101, 6),
+        (t + 70 * ms, 100, waits),
+        (t + 90 * ms, 100, runs),
+    ]
+    third = [(t + 140 * ms, 100, seen), (t + 150 * ms, 100, ended)]
+    blocks = [
+        switches(t + 130 * ms, t + 200 * ms, *third),
+        switches(t, t + 51 * ms, *first),
+        switches(t, t + 50 * ms),  # holds what the one before holds, and counts less
+        switches(t + 51 * ms, t + 110 * ms, *second, uuid=B),  # of the same process
+        switches(t + 110 * ms, t + 130 * ms, lost=3),
+    ]
+    ends = counters(A, [(0, 100, 1, 1, 0, 10, NO_LOSS), (1, 101, 2, 1, 0, 3, NO_LOSS)])
+    ends += counters(B, [(0, 100, 1, 1, 0, 1, NO_LOSS)])
+    dump = session() + schema(types) + session(B, clock=4) + schema(types, B)
+    dump += b"".join(pages + blocks) + ends
+    shown = [(t + end, 0, work(1, i, end, took, did)) for i, (end, took, did) in enumerate(one)]
+    shown += [(t + end, 1, work(2, i, end, took, did)) for i, (end, took, did) in enumerate(two)]
+    shown += [(t + end, 2, work(1, i, end, took, did, B_TEXT)) for i, (end, took, did) in enumerate(none)]
+    events = [event for _, _, (event, _) in sorted(shown)]
+    return dump, events + [did for _, _, (_, did) in shown] + tail()
+
+
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
-    *(optional, last_words, no_span),
+    *(optional, last_words, no_span, switched),
 ]
 
 

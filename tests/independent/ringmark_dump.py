@@ -25,9 +25,10 @@ from ringmark_format import (
     merge_pages,
     show_uuid,
 )
+from thread_states import Switched, did_lines, share
 
 SESSION, SCHEMA, PAGE, COUNTERS, CONTAINER = 1, 2, 3, 4, 5
-ENDING, OPEN_SPANS = 9, 10
+ENDING, OPEN_SPANS, SWITCHES = 9, 10, 13
 GONE, UNTOLD = 5, 6
 
 
@@ -121,6 +122,7 @@ class SessionDump:
         self.pages, self.samples, self.counters, self.lost = {}, set(), {}, [0] * 8
         self.final = False
         self.stacks, self.ending = Stacks(), None
+        self.switched = Switched()
 
     def add(self, block, content):
         kind = block["kind"]
@@ -134,6 +136,8 @@ class SessionDump:
             self._counters(content)
         elif kind == OPEN_SPANS:
             self.stacks.add(content)
+        elif kind == SWITCHES:
+            self.switched.add(content)
         elif kind == ENDING:
             self._ending(content)
 
@@ -214,6 +218,7 @@ class Decoded:
         self.damage, self.sessions = [], {}
         for block, content in blocks(data, self.damage):
             self._add(block, content)
+        share(self.sessions.values())
         self.cancelled = self.uncommitted = 0
         self.events, self.missing, self.ends = [], [], {}
         for number, session in enumerate(self.sessions.values()):
@@ -223,7 +228,8 @@ class Decoded:
 
     def _add(self, block, content):
         key = block["session"]
-        if block["kind"] not in (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS):
+        known = (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS, SWITCHES)
+        if block["kind"] not in known:
             return
         try:
             if key not in self.sessions:
@@ -240,7 +246,7 @@ class Decoded:
 
     def _decode(self, session_number, session):
         time = Time(session.header, session.samples)
-        slots, records = {}, []
+        slots, records, spans = {}, [], []
         for (ring, number), (content, sealed) in session.pages.items():
             page = Page(content, sealed)
             slots.setdefault(page.header["slot"], {})[number] = page
@@ -254,12 +260,14 @@ class Decoded:
                 key = (wall, tick, session_number, page.header["slot"], number, index)
                 self.events.append((*key, ring, seq, session, kind, payload))
                 records.append((page.header["tid"], tick, kind, payload))
+                spans.append((ring, seq, *records[-1]))
         for slot, pages in sorted(slots.items()):
             self._missing(session, slot, [page for _, page in sorted(pages.items())])
         lines = list(open_lines(session, records, time))
         if session.ending is not None:
             how, code, flags = (session.ending[name] for name in ("how", "code", "flags"))
             lines.append(f"# ended {session.name} {how} {code} {flags}")
+        lines += did_lines(session, spans, time)
         self.ends[session.name] = lines
 
     def _missing(self, session, slot, pages):

@@ -8,3 +8,4 @@ mod page_of_profile;
 mod profile_cost;
 mod shares;
 mod switches;
+mod what_spans_did;

@@ -6,6 +6,7 @@ use ringmark_format::clock::Sample;
 use ringmark_format::codec::write;
 use ringmark_format::counters::{CAUSES, CountersHeader, FINAL, SlotCounters};
 use ringmark_format::schema::EntryHeader;
+use ringmark_format::switches::SLACK_NS;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::pages::CutPage;
@@ -37,6 +38,28 @@ pub(super) fn begin(cut: &CutSession<'_>) -> Vec<u8> {
         for measured in &session.clock.measurements {
             fits(write::host_clock(&mut out, uuid, measured));
         }
+    }
+    out
+}
+
+/// The switches of the threads of a session's process, of the time that is in the piece, with what reaches into it.
+pub(super) fn switches(cut: &CutSession<'_>, all: &[CutSession<'_>]) -> Vec<u8> {
+    let session = cut.session;
+    let mut out = Vec::new();
+    let of_process = all
+        .iter()
+        .filter(|one| one.session.process == session.process);
+    let pages = of_process.flat_map(|one| one.pages.iter().map(|page| (&one.session.clock, page)));
+    let times = pages.flat_map(|(clock, page)| {
+        let mono = |tick| clock.mono_zero_ns.saturating_add(clock.t_ns(tick));
+        let ticks = page.ticks.iter();
+        ticks.map(move |(low, high)| (mono(*low), mono(*high)))
+    });
+    let whole = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+    let Some((from, to)) = whole else { return out };
+    let part = from.saturating_sub(2 * SLACK_NS)..to.saturating_add(2 * SLACK_NS);
+    for (head, switches) in session.switched.piece(part) {
+        fits(write::switches(&mut out, session.uuid, &head, &switches));
     }
     out
 }

@@ -107,8 +107,12 @@ impl Piece<'_> {
     /// # Errors
     /// Those of `write`.
     pub fn write<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut processes = HashSet::new();
         for cut in &self.sessions {
             write(&blocks::begin(cut))?;
+            if processes.insert(cut.session.process) {
+                write(&blocks::switches(cut, &self.sessions))?;
+            }
             let mut from_mono_ns = cut.bounds.from_mono_ns;
             for pages in cut.pages.chunks(blocks::PAGES_TOGETHER) {
                 write(&blocks::pages(cut, pages, &mut from_mono_ns))?;

@@ -7,6 +7,7 @@ use crate::events::filter_error::FilterError;
 use crate::events::span::Span;
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::value::Value;
 use crate::words::duration::nanoseconds;
 
@@ -107,6 +108,11 @@ impl Condition {
         })
     }
 
+    /// Whether it needs to know how long what an event ends has taken.
+    pub(super) fn asks_duration(&self) -> bool {
+        self.field == "took" || part_called(&self.field).is_some()
+    }
+
     /// Whether it holds for an event. `took_ns`: how long what the event ends has taken.
     pub(super) fn passes(&self, event: &Event<'_>, took_ns: Option<u64>) -> bool {
         let mut fields = event.ty.fields.iter();
@@ -118,8 +124,12 @@ impl Condition {
         {
             return self.compare(Value::U64(word));
         }
-        let took = took_ns.filter(|_| self.field == "took");
-        took.is_some_and(|ns| self.compare(Value::U64(ns)))
+        let Some(ns) = took_ns else { return false };
+        let number = match self.field.as_str() {
+            "took" => Some(ns),
+            name => part_called(name).and_then(|part| event.thread_times(ns).map(part)),
+        };
+        number.is_some_and(|number| self.compare(Value::U64(number)))
     }
 
     /// Whether it holds for a span with all its fields, or for a call with those of its entry and
@@ -135,7 +145,10 @@ impl Condition {
             ("busy", Some(entered)) => Some(entered.busy_ns),
             ("idle", Some(entered)) => Some(entered.idle_ns),
             ("polls", Some(entered)) => Some(entered.polls),
-            (name, _) => span.call_word(name),
+            (name, _) => match part_called(name) {
+                Some(part) => span.call_word(name).or(span.times.map(part)),
+                None => span.call_word(name),
+            },
         };
         number.is_some_and(|number| self.compare(Value::U64(number)))
     }
@@ -213,6 +226,18 @@ impl Condition {
             Comparison::GreaterOrEqual => order.is_ge(),
         }
     }
+}
+
+/// The part of what a thread did that is called so.
+fn part_called(name: &str) -> Option<fn(ThreadTimes) -> u64> {
+    Some(match name {
+        "running" => |times| times.running_ns,
+        "ready" => |times| times.ready_ns,
+        "waiting" => |times| times.waiting_ns,
+        "waits" => |times| times.waits,
+        "preempted" => |times| times.preemptions,
+        _ => return None,
+    })
 }
 
 fn parse_integer(text: &str) -> Option<Integer> {

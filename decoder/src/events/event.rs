@@ -13,6 +13,7 @@ use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::time::NearClock;
 use crate::trace_file::value::Value;
 
@@ -209,6 +210,18 @@ impl<'a> Event<'a> {
         let ticks = self.duration_ticks()?;
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
         Some(self.t_ns.saturating_sub(start))
+    }
+
+    /// What its thread did in the last so many ns, which began with another of its records; `None`: it is not
+    /// known, as where no switches were recorded, or the beginning is that of a call on a stack of its own, which
+    /// any thread may have begun.
+    pub(crate) fn thread_times(&self, took_ns: u64) -> Option<ThreadTimes> {
+        let may_move = self.ty.function.is_some_and(|meaning| meaning.has_slot);
+        if may_move || !self.session.has_switches() {
+            return None;
+        }
+        let from_ns = self.t_ns.checked_sub(took_ns)?;
+        self.session.thread_times(self.tid(), from_ns, self.t_ns)
     }
 
     /// Tick at which a finished span or whole call began; the tick of the event itself for any

@@ -224,14 +224,15 @@ impl Filter {
             && self.conditions.iter().all(|c| c.passes(event, took_ns))
     }
 
-    /// Whether a condition asks for the duration of a span or a call.
+    /// Whether a condition asks for the duration of a span or a call, or what its thread did in it.
     #[must_use]
     pub fn asks_duration(&self) -> bool {
-        self.conditions.iter().any(|c| c.field == "took")
+        self.conditions.iter().any(Condition::asks_duration)
     }
 
     /// Whether this span passes every part. Time and thread are those of its end; a condition may
-    /// name `took`, `busy`, `idle` and `polls`, unless a field has that name.
+    /// name `took`, `busy`, `idle`, `polls`, `running`, `ready`, `waiting`, `waits` and `preempted`, unless a field has
+    /// that name. What is not known passes none.
     #[must_use]
     pub fn passes_span(&self, span: &Span<'_>) -> bool {
         let end = &span.end;

@@ -15,26 +15,65 @@
 //! What has ended and lies in nothing that has ended waits. When very much waits, what ended first is
 //! taken together, two by two.
 
+use crate::trace_file::thread_times::ThreadTimes;
+
 /// Most that waits in a thread.
 const WAITING_MAX: usize = 1 << 13;
 
-/// Something that has ended: the ticks at which it began and ended, and how long it took in ns.
+/// Something that has ended: the ticks at which it began and ended, and its part: how long it took in ns, as a rule.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
+pub(crate) struct Ended<P = u64> {
     pub(crate) from: u64,
     pub(crate) to: u64,
-    pub(crate) ns: u64,
+    pub(crate) part: P,
 }
 
-impl Ended {
-    /// How long it took before this tick, in ns.
-    fn ns_before(&self, tick: u64) -> u64 {
-        if tick >= self.to {
-            return self.ns;
+/// What is added up of what lies in something.
+pub(crate) trait Part: Copy + Default {
+    /// Both together.
+    fn and(self, other: Self) -> Self;
+
+    /// So much of it, as if it were the same all the time.
+    fn share(self, part: u64, all: u64) -> Self;
+}
+
+impl Part for u64 {
+    fn and(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+
+    fn share(self, part: u64, all: u64) -> Self {
+        let ns = u128::from(self) * u128::from(part) / u128::from(all.max(1));
+        Self::try_from(ns).unwrap_or(Self::MAX)
+    }
+}
+
+impl Part for ThreadTimes {
+    fn and(self, other: Self) -> Self {
+        Self::and(self, other)
+    }
+
+    fn share(self, part: u64, all: u64) -> Self {
+        let of = |whole: u64| whole.share(part, all);
+        Self {
+            running_ns: of(self.running_ns),
+            ready_ns: of(self.ready_ns),
+            waiting_ns: of(self.waiting_ns),
+            waits: of(self.waits),
+            preemptions: of(self.preemptions),
         }
-        let (part, all) = (tick.saturating_sub(self.from), self.to - self.from);
-        let ns = u128::from(self.ns) * u128::from(part) / u128::from(all.max(1));
-        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
+impl<P: Part> Ended<P> {
+    /// Its part before this tick.
+    fn before(&self, tick: u64) -> P {
+        match tick >= self.to {
+            true => self.part,
+            false => self
+                .part
+                .share(tick.saturating_sub(self.from), self.to - self.from),
+        }
     }
 }
 
@@ -47,13 +86,13 @@ pub(crate) struct Nesting {
 
 /// What has ended in one thread: all of it, or that of one name.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting(Vec<Ended>);
+pub(crate) struct Waiting<P = u64>(Vec<Ended<P>>);
 
 impl Nesting {
     /// Something ends in a thread. Returns how much of it was spent in what lay in it, in ns.
     #[inline]
     pub(crate) fn end(&mut self, thread: u32, ended: Ended) -> u64 {
-        self.thread(thread).end(ended)
+        self.thread(thread).end(ended).min(ended.part)
     }
 
     /// Something ends in a thread that may not have lain around what began since.
@@ -71,22 +110,22 @@ impl Nesting {
     }
 }
 
-impl Waiting {
-    /// As [`Nesting::end`].
+impl<P: Part> Waiting<P> {
+    /// Something ends. Returns the parts of what lay in it.
     #[inline]
-    pub(crate) fn end(&mut self, ended: Ended) -> u64 {
-        let (mut inside, mut counted_from) = (0_u64, u64::MAX);
+    pub(crate) fn end(&mut self, ended: Ended<P>) -> P {
+        let (mut inside, mut counted_from) = (P::default(), u64::MAX);
         // The one that ended last comes first.
         while let Some(inner) = self.0.pop_if(|inner| inner.from >= ended.from) {
-            inside = inside.saturating_add(inner.ns_before(counted_from));
+            inside = inside.and(inner.before(counted_from));
             counted_from = counted_from.min(inner.from);
         }
         self.add(ended);
-        inside.min(ended.ns)
+        inside
     }
 
     #[inline]
-    fn add(&mut self, ended: Ended) {
+    fn add(&mut self, ended: Ended<P>) {
         if self.0.len() >= WAITING_MAX {
             self.join();
         }
@@ -97,12 +136,12 @@ impl Waiting {
     #[cold]
     fn join(&mut self) {
         let rest = self.0.split_off(WAITING_MAX / 2);
-        let sum = |pair: &[Ended]| {
-            let ns = pair.iter().map(|ended| ended.ns);
+        let sum = |pair: &[Ended<P>]| {
+            let parts = pair.iter().map(|ended| ended.part);
             Ended {
                 from: pair[0].from,
                 to: pair[pair.len() - 1].to,
-                ns: ns.fold(0, u64::saturating_add),
+                part: parts.fold(P::default(), P::and),
             }
         };
         self.0 = self.0.chunks(2).map(sum).collect();
@@ -141,7 +180,7 @@ mod tests {
         Ended {
             from,
             to,
-            ns: to - from,
+            part: to - from,
         }
     }
 

@@ -5,6 +5,7 @@ use ringmark_format::{TypeId, Uuid};
 use crate::events::event::Event;
 use crate::events::payload::Payload;
 use crate::events::span::{Entered, Span};
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// Most records with fields of one span that are kept; a later one takes the place of the oldest.
 const LATER_MAX: usize = 64;
@@ -68,6 +69,8 @@ struct Life {
     covered_since: u64,
     covered_ns: u64,
     busy_ns: u64,
+    /// What the threads did in `busy_ns`; `None`: it is not known.
+    times: Option<ThreadTimes>,
     /// Time in which a thread in it was in a span or call inside it.
     nested_ns: u64,
     polls: u64,
@@ -174,6 +177,11 @@ impl OpenSpan {
         }
         let since = life.inside.swap_remove(place).since;
         let took = ns(event, since);
+        let times = event.thread_times(took);
+        life.times = match life.busy_ns {
+            0 => times,
+            _ => life.times.zip(times).map(|(sum, times)| sum.and(times)),
+        };
         life.busy_ns = life.busy_ns.saturating_add(took);
         if life.inside.is_empty() {
             let covered = ns(event, life.covered_since);
@@ -238,6 +246,7 @@ impl OpenSpan {
                 is_whole,
             }),
             self_ns: is_whole.then(|| life.busy_ns.saturating_sub(life.nested_ns)),
+            times: life.times.filter(|_| is_whole),
             is_inner: false,
             tids: life.tids,
             words: [const { None }; 2],

@@ -10,6 +10,7 @@ use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::FunctionUse;
 use crate::trace_file::schema::EventType;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::value::Value;
 
 /// A span with its beginning and its end. All times are in ns.
@@ -37,6 +38,9 @@ pub struct Span<'a> {
     /// records were lost while it lasted. Only [`crate::SpanPairs::whole`] and spans of several
     /// records have it.
     pub self_ns: Option<u64>,
+    /// What its thread did from its beginning to its end, or, of a span that is entered, its threads while they
+    /// were in it; `None`: it is not known, as where no switches were recorded.
+    pub times: Option<ThreadTimes>,
     /// Whether a span of its type was around it, which had not ended, if it can be entered.
     pub(crate) is_inner: bool,
     /// Ids of the threads that were in it, if it can be entered: each once, none if they are more
@@ -82,6 +86,7 @@ impl<'a> Span<'a> {
             total_ns,
             entered: None,
             self_ns: None,
+            times: event.thread_times(total_ns),
             is_inner: false,
             tids: Vec::new(),
             words: [const { None }; 2],

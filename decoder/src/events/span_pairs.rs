@@ -160,7 +160,7 @@ impl SpanPairs {
         let ended = Ended {
             from: event.start_tick(),
             to: event.tick,
-            ns: took_ns,
+            part: took_ns,
         };
         let inside = self.nesting.end(event.thread(), ended);
         let own_ns = self.is_whole(event).then_some(took_ns - inside);
@@ -269,7 +269,7 @@ impl SpanPairs {
                     let ended = Ended {
                         from: since,
                         to: event.tick,
-                        ns: took,
+                        part: took,
                     };
                     let inside = self.nesting.end(event.thread(), ended);
                     span.add_nested(inside);

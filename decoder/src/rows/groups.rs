@@ -77,7 +77,7 @@ impl<'d> Groups<'d> {
                     let key = (number, row.record.thread());
                     let to = from.saturating_add(ns);
                     let ended = self.outermost.entry(key).or_default();
-                    ended.end(Ended { from, to, ns })
+                    ended.end(Ended { from, to, part: ns }).min(ns)
                 }
                 _ => 0,
             };

@@ -13,6 +13,7 @@ use crate::events::payload::FewBytes;
 use crate::events::span::Span;
 use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,6 +96,7 @@ impl<'a> Call<'a> {
             total_ns,
             entered: None,
             self_ns: self.self_ns(),
+            times: self.thread_times(end),
             is_inner: self.recursive,
             tids: Vec::new(),
             words: [
@@ -116,6 +118,14 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         Some(self.left_ns.saturating_sub(self.entered_ns?))
+    }
+
+    /// What its thread did in it; `None`: it is not known. `end`: the event at which it was left.
+    #[must_use]
+    pub fn thread_times(&self, end: &Event<'a>) -> Option<ThreadTimes> {
+        let took_ns = self.took_ns().filter(|_| !self.is_elsewhere())?;
+        let is_its_end = self.left_ns == end.t_ns;
+        end.thread_times(took_ns).filter(|_| is_its_end)
     }
 
     /// Its duration in ns; `None`, too, if its session has no times.

@@ -250,7 +250,7 @@ fn lasted(from: u64, end: &Event<'_>, ns: u64) -> nesting::Ended {
     nesting::Ended {
         from,
         to: end.tick,
-        ns,
+        part: ns,
     }
 }
 

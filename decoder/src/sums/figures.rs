@@ -1,6 +1,8 @@
 //! What a trace sums up to, in one walk over its events: spans of every kind by name, calls by
 //! function, events by type, and the slowest spans.
 
+use std::collections::BTreeMap;
+
 use crate::events::event::{Event, Output};
 use crate::events::filter::Filter;
 use crate::events::span::Span;
@@ -41,6 +43,8 @@ pub struct Figures<'d> {
     pub slowest: Slowest<'d>,
     /// Spans without a name, because only records after their beginning are here.
     pub nameless: u64,
+    /// Switches of threads that had no room when they were recorded; `None`: none were recorded.
+    pub switches_lost: Option<u64>,
     /// Spans that were not followed, because too many were open at one time.
     pub left_out: u64,
 }
@@ -61,6 +65,17 @@ impl Figures<'_> {
 }
 
 impl Dump {
+    /// Switches of threads that had no room when they were recorded, of all processes; `None`: none were recorded.
+    fn switches_lost(&self) -> Option<u64> {
+        let with = self.sessions.iter().filter(|one| one.has_switches());
+        let by_process: BTreeMap<_, _> =
+            with.map(|one| (one.process, one.switches_lost())).collect();
+        let lost = by_process
+            .values()
+            .fold(0, |sum: u64, lost| sum.saturating_add(*lost));
+        (!by_process.is_empty()).then_some(lost)
+    }
+
     /// The figures of what is counted.
     #[must_use]
     pub fn figures(&self, counted: Counted) -> Figures<'_> {
@@ -97,7 +112,8 @@ impl<'d> Picks<'d> for Sums<'d> {
     }
 
     fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
-        self.functions.add(call.session, call);
+        let did = call.thread_times(end);
+        self.functions.add(call.session, call, did);
         if self.slowest.wants(call.took_ns().unwrap_or(0))
             && let Some(span) = call.as_span(end)
         {
@@ -159,6 +175,7 @@ impl<'d> Walk<'d> {
         Figures {
             nameless: sums.spans.nameless(),
             left_out: picker.pairs.left_out(),
+            switches_lost: dump.switches_lost(),
             spans: sums.spans.finish(),
             functions: sums.functions.finish(),
             events: sums.events,

@@ -7,6 +7,7 @@ use crate::sums::calls::{Call, Ended, module_name};
 use crate::sums::durations::Durations;
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// The calls of one function, over all sessions and threads. Times are in ns.
 #[derive(Debug, Clone, Default)]
@@ -34,12 +35,16 @@ pub struct FunctionTimes {
     /// Calls in `durations` that began before the recorded window, or during which records were lost, so
     /// that their own time is not known.
     pub unknown_self: u64,
+    /// What their threads did in `total_ns`, as far as it is known.
+    pub thread_times: ThreadTimes,
+    /// Calls in `durations` of which it is not known what their threads did.
+    pub unknown_times: u64,
     /// Durations of the calls whose beginning is known.
     pub durations: Durations,
 }
 
 impl FunctionTimes {
-    fn add(&mut self, call: &Call<'_>) {
+    fn add(&mut self, call: &Call<'_>, did: Option<ThreadTimes>) {
         self.calls += 1;
         self.not_returned += u64::from(call.ended != Ended::Returned);
         if call.unsure && call.ended == Ended::Unseen {
@@ -59,8 +64,10 @@ impl FunctionTimes {
             Some(ns) => self.self_ns = self.self_ns.saturating_add(ns),
             None => self.unknown_self += 1,
         }
+        self.unknown_times += u64::from(did.is_none());
         if !call.recursive {
             self.total_ns = self.total_ns.saturating_add(ns);
+            self.thread_times = self.thread_times.and(did.unwrap_or_default());
         }
     }
 
@@ -74,6 +81,12 @@ impl FunctionTimes {
     #[must_use]
     pub fn own_ns(&self) -> Option<u64> {
         (self.unknown_self < self.durations.count()).then_some(self.self_ns)
+    }
+
+    /// What their threads did; `None`: of no call it is known.
+    #[must_use]
+    pub fn did(&self) -> Option<ThreadTimes> {
+        (self.unknown_times < self.durations.count()).then_some(self.thread_times)
     }
 
     /// The times of its calls; `None`: no duration is known.
@@ -104,9 +117,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Adds a call that ended in this session.
-    pub fn add(&mut self, session: &Session, call: &Call<'_>) {
-        self.of(session, call.function).add(call);
+    /// Adds a call that ended in this session. `did`: what its thread did in it, if that is known.
+    pub fn add(&mut self, session: &Session, call: &Call<'_>, did: Option<ThreadTimes>) {
+        self.of(session, call.function).add(call, did);
     }
 
     /// Adds a call without a record of its end.

@@ -8,6 +8,7 @@ use crate::events::span_pairs::CutSpans;
 use crate::sums::call_figures::CallTimes;
 use crate::sums::durations::Durations;
 use crate::trace_file::schema::EventType;
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// Most names, with their targets, that are summed up one by one.
 const NAMES_MAX: usize = 1 << 16;
@@ -30,6 +31,11 @@ pub struct SpanTimes {
     pub self_ns: u64,
     /// Spans in `durations` while which records were lost, so that their own time is not known.
     pub unknown_self: u64,
+    /// What their threads did in `total_ns`, as far as it is known; of spans that are entered, while threads were in
+    /// them.
+    pub thread_times: ThreadTimes,
+    /// Spans in `durations` of which it is not known what their threads did.
+    pub unknown_times: u64,
     /// Bytes of the payloads of their records.
     pub payload_bytes: u64,
     /// Spans in sessions without times. They are not in `durations`.
@@ -53,6 +59,12 @@ impl SpanTimes {
         CallTimes::of(&self.durations, self.total_ns, self.self_ns)
     }
 
+    /// What their threads did; `None`: of none it is known.
+    #[must_use]
+    pub fn did(&self) -> Option<ThreadTimes> {
+        (self.unknown_times < self.durations.count()).then_some(self.thread_times)
+    }
+
     /// Time in them without the spans and calls inside them, in ns; `None`: of none it is known.
     #[must_use]
     pub fn own_ns(&self) -> Option<u64> {
@@ -69,6 +81,8 @@ pub struct SpanProfile {
     places: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     /// By thread and place in `spans`: native spans that have ended, and are in none of their name that has.
     outermost: HashMap<(u32, usize), Waiting>,
+    /// The same of what their threads did.
+    outermost_times: HashMap<(u32, usize), Waiting<ThreadTimes>>,
     /// Spans without a known type whose beginning is not in the trace.
     nameless: u64,
 }
@@ -83,15 +97,17 @@ impl SpanProfile {
                     .outermost
                     .entry((span.end.thread(), place))
                     .or_default();
-                ended.end(Ended {
+                let ended_now = Ended {
                     from: span.end.start_tick(),
                     to: span.end.tick,
-                    ns,
-                })
+                    part: ns,
+                };
+                ended.end(ended_now).min(ns)
             }
             _ if span.is_inner => span.total_ns,
             _ => 0,
         };
+        let did = self.outermost_of(span, place);
         let times = &mut self.spans[place];
         let bytes = span.payload_bytes() as u64;
         times.payload_bytes = times.payload_bytes.saturating_add(bytes);
@@ -105,6 +121,29 @@ impl SpanProfile {
             Some(ns) => times.self_ns = times.self_ns.saturating_add(ns),
             None => times.unknown_self += 1,
         }
+        match did {
+            Some(did) => times.thread_times = times.thread_times.and(did),
+            None => times.unknown_times += 1,
+        }
+    }
+
+    /// What the threads of a span did, without what is counted of spans of its name inside it.
+    fn outermost_of(&mut self, span: &Span<'_>, place: usize) -> Option<ThreadTimes> {
+        let times = span.times?;
+        if span.entered.is_some() {
+            return Some(times).map(|times| match span.is_inner {
+                true => ThreadTimes::default(),
+                false => times,
+            });
+        }
+        let key = (span.end.thread(), place);
+        let ended = self.outermost_times.entry(key).or_default();
+        let ended_now = Ended {
+            from: span.end.start_tick(),
+            to: span.end.tick,
+            part: times,
+        };
+        Some(times.without(ended.end(ended_now)))
     }
 
     /// Adds spans that the trace does not hold from beginning to end.

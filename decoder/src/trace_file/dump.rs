@@ -324,6 +324,7 @@ impl DumpBuilder {
             kind::PROGRESS => self.session(uuid, place).take_progress(block.content)?,
             kind::ENDING => self.session(uuid, place).take_ending(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
+            kind::SWITCHES => self.session(uuid, place).take_switches(block.content)?,
             kind::FOOTER => {}
             _ => self.dump.unknown_blocks += 1,
         }

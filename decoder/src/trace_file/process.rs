@@ -5,6 +5,7 @@
 //! session's own, one tick would come out as two times that lie up to milliseconds apart.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
@@ -13,6 +14,7 @@ use ringmark_format::session::{Clock, ProcessId};
 use crate::trace_file::clock_parts::{ClockParts, Collectors};
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::switch_blocks::SwitchBlocks;
 use crate::trace_file::{threads, window};
 
 /// Numbers the processes, gives the sessions of each one clock, and finds what needs the clock:
@@ -20,6 +22,7 @@ use crate::trace_file::{threads, window};
 pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     number(sessions);
     set_clocks(sessions, clocks);
+    share_switches(sessions);
     for session in &mut *sessions {
         window::apply(&mut session.slots, &session.schema, &session.clock);
     }
@@ -28,6 +31,22 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     let processes: HashSet<_> = with_spans.map(|session| session.process).collect();
     for session in &mut *sessions {
         session.has_spans = processes.contains(&session.process);
+    }
+}
+
+/// Gives the sessions of each process all switches of its threads, whichever session they came with.
+fn share_switches(sessions: &mut [Session]) {
+    let mut by_process: BTreeMap<usize, SwitchBlocks> = BTreeMap::new();
+    for session in &mut *sessions {
+        let blocks = std::mem::take(&mut session.switch_blocks);
+        by_process.entry(session.process).or_default().join(blocks);
+    }
+    let finish = |(process, blocks): (usize, SwitchBlocks)| (process, Arc::new(blocks.finish()));
+    let by_process: BTreeMap<_, _> = by_process.into_iter().map(finish).collect();
+    for session in sessions {
+        if let Some(switched) = by_process.get(&session.process) {
+            session.switched = Arc::clone(switched);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One traced process: its header and attributes, its event types, pages and counters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
@@ -18,6 +19,9 @@ use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::packed_stream::PackedStream;
 use crate::trace_file::progress::HostProgress;
 use crate::trace_file::schema::Schema;
+use crate::trace_file::switch_blocks::SwitchBlocks;
+use crate::trace_file::switched::Switched;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::time::SessionClock;
 
 /// Bytes of a process's name that are shown: names of files are no longer.
@@ -48,6 +52,10 @@ pub struct Session {
     pub(crate) goes_on: bool,
     /// The stacks of open spans that were copied last, by slot.
     pub(crate) open_stacks: Vec<OpenStack>,
+    /// Its blocks of switches, until they are put together with those of the process.
+    pub(crate) switch_blocks: SwitchBlocks,
+    /// Switches of the threads of its process.
+    pub(crate) switched: Arc<Switched>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
     /// Its schema stream, up to the first gap.
@@ -111,6 +119,30 @@ impl Session {
     pub(crate) fn is_coarse(&self) -> bool {
         self.header
             .is_some_and(|header| header.clock == Clock::Coarse as u32)
+    }
+
+    /// What a thread did between two of its records, by their times since the session's start in ns; `None`: it
+    /// is not known, as where the trace has no switches of it. Its times make up that from the one to the other.
+    #[must_use]
+    pub fn thread_times(&self, tid: u32, from_ns: u64, to_ns: u64) -> Option<ThreadTimes> {
+        let clock = Clock::from_u32(self.header?.clock)?;
+        let on_mono = |t_ns: u64| self.clock.mono_zero_ns.checked_add(t_ns);
+        if clock == Clock::None {
+            return None;
+        }
+        self.switched.times(tid, on_mono(from_ns)?, on_mono(to_ns)?)
+    }
+
+    /// Whether switches of the threads of its process were recorded.
+    #[must_use]
+    pub fn has_switches(&self) -> bool {
+        !self.switched.is_empty()
+    }
+
+    /// Switches of the threads of its process that had no room when they were recorded.
+    #[must_use]
+    pub fn switches_lost(&self) -> u64 {
+        self.switched.lost()
     }
 
     /// Process id in the process's own pid namespace; 0 if not known.

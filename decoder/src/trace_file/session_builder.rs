@@ -1,6 +1,7 @@
 //! A session while it is being put together: blocks in any order and more than once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ringmark_format::ending::{Ending, EndingBlock};
 use ringmark_format::store::IndexSlot;
@@ -20,6 +21,7 @@ use crate::trace_file::progress::HostProgress;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::schema_pieces::Pieces;
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
+use crate::trace_file::switch_blocks::SwitchBlocks;
 use crate::trace_file::time::SessionClock;
 use crate::trace_file::type_set::TypeSet;
 
@@ -41,6 +43,7 @@ pub(crate) struct SessionBuilder {
     /// Slots of segments that were not read.
     left_out: Vec<IndexSlot>,
     open_spans: OpenStacks,
+    switches: SwitchBlocks,
     ending: Option<Ending>,
     /// Tick at which its process was found dead; 0: not known.
     dead_tick: u64,
@@ -73,6 +76,7 @@ impl SessionBuilder {
             clock: ClockParts::default(),
             left_out: Vec::new(),
             open_spans: OpenStacks::default(),
+            switches: SwitchBlocks::default(),
             ending: None,
             dead_tick: 0,
             extent: Extent::default(),
@@ -146,6 +150,11 @@ impl SessionBuilder {
     /// Takes the stack of one thread.
     pub(crate) fn take_open_spans(&mut self, content: &[u8]) -> Result<(), Fault> {
         self.open_spans.take(content)
+    }
+
+    /// Takes switches of the threads of its process.
+    pub(crate) fn take_switches(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.switches.take(content)
     }
 
     /// Takes slots of a segment that is not read: what its index lists is not missing.
@@ -259,6 +268,8 @@ impl SessionBuilder {
             is_shortened: false,
             goes_on: false,
             open_stacks: self.open_spans.finish(),
+            switch_blocks: self.switches,
+            switched: Arc::default(),
             window: self.extent.window(),
             process: number,
             number,

@@ -10,6 +10,7 @@ use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
 use crate::stream::{HostClock, HostClockSource};
+use crate::switches::{Switch, Switches};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
 #[must_use]
@@ -176,6 +177,48 @@ pub fn open_spans(
     let mut content = stack.as_bytes().to_vec();
     content.extend_from_slice(frames.as_bytes());
     block(out, header(kind::OPEN_SPANS, session), &content)
+}
+
+/// Most switches of one block, as long as they are of different moments.
+const SWITCHES_MAX: usize = 1 << 16;
+
+/// Appends SWITCHES blocks of the time in `head`, with these switches, which are in order: as many blocks as are needed.
+///
+/// # Errors
+/// [`CodecError::TooLarge`]: more than 200,000 of one moment.
+pub fn switches(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    head: &Switches,
+    switches: &[Switch],
+) -> Result<(), CodecError> {
+    let (mut head, mut rest) = (*head, switches);
+    while let Some(next) = rest.get(SWITCHES_MAX) {
+        let to_mono_ns = next.mono_ns;
+        // Those of one moment stay together.
+        let (now, later) = rest.split_at(rest.partition_point(|one| one.mono_ns < to_mono_ns));
+        if now.is_empty() {
+            break;
+        }
+        switches_block(out, session, &Switches { to_mono_ns, ..head }, now)?;
+        (head.from_mono_ns, head.lost, rest) = (to_mono_ns, 0, later);
+    }
+    switches_block(out, session, &head, rest)
+}
+
+fn switches_block(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    head: &Switches,
+    switches: &[Switch],
+) -> Result<(), CodecError> {
+    let head = Switches {
+        switches: switches.len() as u32,
+        ..*head
+    };
+    let mut content = head.as_bytes().to_vec();
+    content.extend_from_slice(switches.as_bytes());
+    block(out, header(kind::SWITCHES, session), &content)
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -2,12 +2,15 @@
 //!
 //! One thread does everything in passes: look for new sessions, move what is sealed in each, write
 //! counters when due, wait. How long it waits follows from how full the rings were found.
-//! `pages.rs` has the moving of pages, `ending.rs` the ends of sessions and of the recording.
+//! `pages.rs` has the moving of pages, `write_beside.rs` what stands beside them, `ending.rs` the ends of sessions and of the
+//! recording.
 
+mod beside;
 mod ending;
 mod full_disk;
 mod pages;
 mod session_ends;
+mod write_beside;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +30,7 @@ use crate::sessions::lifetime::Lifetime;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::{Session, wait_for_end};
+pub use beside::Beside;
 use full_disk::FullDisk;
 pub use session_ends::SessionEnd;
 use session_ends::SessionEnds;
@@ -138,6 +142,7 @@ pub struct Recorder {
     scans: Interval,
     counts: Interval,
     full_disk: FullDisk,
+    beside: beside::Blocks,
     /// The dump has its largest size.
     full: bool,
 }
@@ -168,6 +173,7 @@ impl Recorder {
             scans: Interval::due(),
             counts: Interval::begun(),
             full_disk: FullDisk::default(),
+            beside: beside::Blocks::default(),
             full: false,
         };
         for session in recorder.finder.first()? {
@@ -384,6 +390,7 @@ impl Recorder {
         self.recorded[index].drain.session().check_size()?;
         let ended = self.has_ended(index);
         let pages = self.pass(index)?;
+        self.pass_beside(index, false)?;
         if ended && !self.full && self.is_quiet(index, pages) {
             let open_spans = open_spans::blocks(self.recorded[index].drain.session(), true);
             self.end_session(index, Finality::Final, &open_spans)?;

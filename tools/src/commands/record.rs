@@ -10,6 +10,7 @@ use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 use crate::input::trace_files;
 use crate::recording::attached::Attached;
 use crate::recording::outcome::{Outcome, write_status};
+use crate::recording::sched::SchedOption;
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::recording::{command, deaths, sessions};
@@ -81,6 +82,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_ring)]
     #[arg(requires = "kind", conflicts_with = "command")]
     ring: Option<u32>,
+    #[command(flatten)]
+    sched: SchedOption,
     #[command(flatten)]
     program: ProgramOptions,
     // Last: its heading stands above all options that follow.
@@ -163,7 +166,8 @@ impl Args {
             (None, _) => {
                 let preload = self.functions.preload()?;
                 let (command, preload) = (&self.target.command, preload.as_ref());
-                command::record(command, &self.output, &self.file, &self.program, preload)
+                let (output, sched) = (&self.output, self.sched);
+                command::record(command, output, &self.file, &self.program, preload, sched)
             }
         }
     }
@@ -171,7 +175,8 @@ impl Args {
     fn sessions(&self, selection: Selection) -> anyhow::Result<Outcome> {
         let to = destination(&self.output)?;
         let file = self.file.create(&to)?;
-        sessions::record(selection, file, self.file.record_options(), self.time)
+        let options = self.file.record_options();
+        sessions::record(selection, file, options, self.time, self.sched)
     }
 
     /// Records a process with its functions.
@@ -184,7 +189,7 @@ impl Args {
         }
         let attached = Attached::load(pid, wanted, Rings::recorded(self.ring))?;
         let file = self.file.create(&to)?;
-        attached.record(file, self.file.record_options(), self.time)
+        attached.record(file, self.file.record_options(), self.time, self.sched)
     }
 
     /// Prints what functions were recorded and how long they took, where that was asked for.

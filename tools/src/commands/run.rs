@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::input::trace_files;
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
+use crate::recording::sched::SchedOption;
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::tables::summary;
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     wide: bool,
     #[command(flatten)]
     program: ProgramOptions,
+    #[command(flatten)]
+    sched: SchedOption,
     /// The program with its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "CMD", required = true)]
@@ -62,7 +65,8 @@ impl Args {
     fn record(&self) -> anyhow::Result<Outcome> {
         let (preload, file) = (self.functions.preload()?, FileOptions::default());
         let preload = preload.as_ref();
-        command::record(&self.command, &self.output, &file, &self.program, preload)
+        let to = &self.output;
+        command::record(&self.command, to, &file, &self.program, preload, self.sched)
     }
 
     fn summary(&self) -> anyhow::Result<()> {

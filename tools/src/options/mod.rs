@@ -4,6 +4,7 @@ pub(crate) mod calls;
 pub(crate) mod event_filter;
 pub(crate) mod figures;
 pub(crate) mod moment;
+pub(crate) mod perf;
 pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod sessions;

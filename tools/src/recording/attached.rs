@@ -11,6 +11,7 @@ use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection};
 
 use super::outcome::Outcome;
+use super::sched::{SchedOption, Watches};
 use super::sessions::Display;
 use crate::tracing::lease;
 use crate::tracing::one_tracer::OneTracer;
@@ -78,6 +79,7 @@ impl<'a> Attached<'a> {
         file: Dump,
         options: RecordOptions,
         time: Option<Duration>,
+        sched: SchedOption,
     ) -> anyhow::Result<Outcome> {
         let signals = Signals::watch().context("watching signals")?;
         // Calls that an earlier recording has are none of this one's.
@@ -86,6 +88,7 @@ impl<'a> Attached<'a> {
             ..options
         };
         let mut recorder = Recorder::new(Selection::Pid(self.of.pid), file, options)?;
+        let watches = sched.watches_of(&mut recorder);
         let mut display = Display::new(true);
         let (is_off, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let (ended, traced) = thread::scope(|scope| {
@@ -100,6 +103,7 @@ impl<'a> Attached<'a> {
             (ended, tracing.join())
         });
         display.clear();
+        watches.iter().for_each(Watches::tell);
         let mut outcome = Outcome::of(&mut recorder, ended)?;
         outcome.tell_skipped();
         match traced {

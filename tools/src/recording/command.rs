@@ -16,6 +16,7 @@ use ringmark_reader::{Destination, Dump, Selection, notes};
 use super::left_processes;
 use super::outcome::Outcome;
 use super::passed_signals::PassedSignals;
+use super::sched::{SchedOption, Watches};
 use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
 use super::trace_file::FileOptions;
@@ -48,6 +49,7 @@ pub(crate) fn record(
     file: &FileOptions,
     program: &ProgramOptions,
     preload: Option<&Preload>,
+    sched: SchedOption,
 ) -> anyhow::Result<Outcome> {
     program.check()?;
     check_program(command)?;
@@ -66,7 +68,9 @@ pub(crate) fn record(
     let traced = TracedProgram::start(command, to == Destination::Stdout, program, preload)?;
     let signals = signals.pass_to(traced.running())?;
     let pid = traced.pid();
-    let mut outcome = record_until_end(traced, &signals, file, options)?;
+    let watches = sched.watches();
+    watches.iter().for_each(|watches| watches.begin(pid));
+    let mut outcome = record_until_end(traced, &signals, (file, options), watches.as_ref())?;
     let settings = program.for_program(preload.is_some());
     outcome.settings = Some(printable(&settings.to_string_lossy()));
     if let (Some(_), Some(program), 0) = (preload, command.first(), outcome.progress.pages) {
@@ -101,21 +105,24 @@ pub(crate) fn record(
 fn record_until_end(
     mut traced: TracedProgram,
     signals: &Signals,
-    file: Dump,
-    options: RecordOptions,
+    (file, options): (Dump, RecordOptions),
+    watches: Option<&Watches>,
 ) -> anyhow::Result<Outcome> {
     let selection = Selection::Tag(traced.tag.clone());
     let mut recorder = Recorder::new(selection, file, options)?;
+    watches.inspect(|watches| watches.beside(&mut recorder));
     let mut watch = Watch::new(&mut traced, signals);
     let mut display = Display::new(!io::stdout().is_terminal());
     let stop = AtomicBool::new(false);
     let ended = recorder.run_with(&stop, |recorder| {
         display.show(recorder);
+        watches.inspect(|watches| watches.keep_up());
         if watch.is_over(recorder) {
             stop.store(true, Ordering::Relaxed);
         }
     });
     display.clear();
+    watches.inspect(|watches| watches.tell());
     traced.announce_no_more();
     let outcome = Outcome::of(&mut recorder, ended);
     let mut outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error));

@@ -4,7 +4,7 @@
 //! `command` starts a [`traced_program`] and records it with its descendants, and says what it
 //! leaves running (`left_processes`). `profiled_program` is one that is looked at and not traced. `sessions` records what runs already, `attached` a process with
 //! its functions; `deaths` waits for processes that die. `trace_file` says how the file is written,
-//! `outcome` what came of it.
+//! `outcome` what came of it. `sched` has the switches of threads written beside.
 
 pub(crate) mod attached;
 pub(crate) mod command;
@@ -13,6 +13,7 @@ mod left_processes;
 pub(crate) mod outcome;
 mod passed_signals;
 pub(crate) mod profiled_program;
+pub(crate) mod sched;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod trace_file;

@@ -35,6 +35,13 @@ pub(crate) struct JsonRow<'r> {
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
+    /// What threads did in `total_ns`, and of how many spans that is not known.
+    pub(crate) running_ns: Option<u64>,
+    pub(crate) ready_ns: Option<u64>,
+    pub(crate) waiting_ns: Option<u64>,
+    pub(crate) waits: Option<u64>,
+    pub(crate) preemptions: Option<u64>,
+    pub(crate) unknown_states: Option<u64>,
     /// Keys of the figures that come from a histogram.
     pub(crate) approximate: &'r [&'r str],
     /// Least duration of each step of the histogram in ns, and number of calls in it.
@@ -69,6 +76,9 @@ pub(crate) fn line(head: &Head, row: &JsonRow<'_>) -> String {
     add("p99_ns", &number(row.p99_ns));
     add("payload_bytes", &number(row.payload_bytes));
     add("pid", &number(head.pid.map(u64::from)));
+    add("preemptions", &number(row.preemptions));
+    add("ready_ns", &number(row.ready_ns));
+    add("running_ns", &number(row.running_ns));
     add("self_ns", &number(row.self_ns));
     add("service", &or_null(head.service.as_deref().map(string)));
     add("session", &or_null(head.session.as_deref().map(string)));
@@ -77,7 +87,10 @@ pub(crate) fn line(head: &Head, row: &JsonRow<'_>) -> String {
     add("total_ns", &number(row.total_ns));
     add("tracer", &or_null(row.tracer.map(string)));
     add("unknown_self", &number(row.unknown_self));
+    add("unknown_states", &number(row.unknown_states));
     add("v", &VERSION.to_string());
+    add("waiting_ns", &number(row.waiting_ns));
+    add("waits", &number(row.waits));
     line.push('}');
     line
 }

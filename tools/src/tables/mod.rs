@@ -12,5 +12,6 @@ pub(crate) mod ring_table;
 pub(crate) mod session_table;
 pub(crate) mod slowest;
 pub(crate) mod span_table;
+pub(crate) mod state_table;
 pub(crate) mod summary;
 pub(crate) mod time_table;

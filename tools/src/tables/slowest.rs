@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{Dump, JsonWriter, Slowest, Span, Stamper, escape, span_args};
 use serde_json::{Value, json};
 
+use super::state_table;
 use ringmark_console::file::is_standard;
 use ringmark_console::shell::quoted;
 use ringmark_console::units::{counted, duration};
 use ringmark_console::width::width;
 use ringmark_console::{Style, printable};
 
-/// Writes three lines for each: what it was, when and where, and the command that shows its lines.
+/// Writes some lines for each: what it was, when and where, what its thread did, and the command that shows its lines.
 ///
 /// # Errors
 /// Those of writing.
@@ -31,6 +32,9 @@ pub(crate) fn write(
         let args = String::from_utf8_lossy(&args);
         writeln!(out, "{heading}{took:>8}  {name}{plain}{args}")?;
         writeln!(out, "          {}", place(span))?;
+        if let Some(did) = did(span) {
+            writeln!(out, "          {did}")?;
+        }
         if let Some(words) = source.command(span, quoted) {
             writeln!(out, "          {}", in_lines(&words, columns))?;
         }
@@ -69,6 +73,12 @@ pub(crate) fn as_json<'d>(slowest: &Slowest<'d>, source: &Source<'_>) -> Vec<Val
         object["kind"] = "slow_span".into();
         object["of"] = if span.is_call() { "function" } else { "span" }.into();
         object["self_ns"] = json!(span.self_ns);
+        let did = span.times;
+        object["running_ns"] = json!(did.map(|did| did.running_ns));
+        object["ready_ns"] = json!(did.map(|did| did.ready_ns));
+        object["waiting_ns"] = json!(did.map(|did| did.waiting_ns));
+        object["waits"] = json!(did.map(|did| did.waits));
+        object["preemptions"] = json!(did.map(|did| did.preemptions));
         object["lines"] = source
             .command(span, |file| file.display().to_string())
             .into();
@@ -100,6 +110,13 @@ fn place(span: &Span<'_>) -> String {
         }
     }
     text
+}
+
+/// What its thread did, the longest part first; `None`: no switches were recorded.
+fn did(span: &Span<'_>) -> Option<String> {
+    let unknown = || "what its thread did is not known: not all switches are here".to_owned();
+    let has_switches = span.end.session.has_switches();
+    has_switches.then(|| span.times.map_or_else(unknown, state_table::in_words))
 }
 
 fn stamp(ns: u64) -> String {

@@ -1,7 +1,7 @@
 //! The table of spans that `report` and `run` print: native spans, spans of `tracing` and calls
 //! of functions, each name once.
 
-use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes};
+use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes, ThreadTimes};
 
 use super::json_row::{self, JsonRow};
 use crate::options::rows::SortBy;
@@ -13,8 +13,8 @@ use ringmark_console::{Table, printable};
 #[derive(Debug)]
 pub(crate) struct SpanRow {
     of: &'static str,
-    name: String,
-    target: String,
+    pub(super) name: String,
+    pub(super) target: String,
     /// All of them.
     count: u64,
     /// Part of `count`: the beginning, or the end, is not known.
@@ -29,6 +29,10 @@ pub(crate) struct SpanRow {
     /// Time of their own; `None`: of no span it is known.
     own_ns: Option<u64>,
     times: Option<CallTimes>,
+    /// What their threads did; `None`: of no span it is known.
+    pub(super) did: Option<ThreadTimes>,
+    /// Those with a duration of which that is not known.
+    pub(super) unknown_times: u64,
 }
 
 /// One row for each name, those with the most time of their own first if no other order is named.
@@ -70,6 +74,8 @@ impl SpanRow {
             unknown_self: f.unknown_self,
             own_ns: f.own_ns(),
             times: f.times(),
+            did: f.did(),
+            unknown_times: f.unknown_times,
         }
     }
 
@@ -87,12 +93,19 @@ impl SpanRow {
             unknown_self: spans.unknown_self,
             own_ns: spans.own_ns(),
             times: spans.times(),
+            did: spans.did(),
+            unknown_times: spans.unknown_times,
         }
+    }
+
+    /// Whether any of them has a duration.
+    pub(super) const fn is_timed(&self) -> bool {
+        self.times.is_some()
     }
 
     /// The row as a line of JSON.
     pub(crate) fn as_json(&self, head: &Head) -> String {
-        let times = self.times;
+        let (times, did) = (self.times, self.did);
         json_row::line(
             head,
             &JsonRow {
@@ -112,6 +125,12 @@ impl SpanRow {
                 p50_ns: times.map(|t| t.median),
                 p99_ns: times.map(|t| t.p99),
                 max_ns: times.map(|t| t.longest),
+                running_ns: did.map(|did| did.running_ns),
+                ready_ns: did.map(|did| did.ready_ns),
+                waiting_ns: did.map(|did| did.waiting_ns),
+                waits: did.map(|did| did.waits),
+                preemptions: did.map(|did| did.preemptions),
+                unknown_states: did.map(|_| self.unknown_times),
                 ..JsonRow::default()
             },
         )

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use ringmark_decoder::{Counted, Cover, Dump, Figures};
 
 use super::profile_table::{self, TracerProfile};
-use super::{cover, event_table, span_table};
+use super::{cover, event_table, span_table, state_table};
 use crate::options::calls::CallOptions;
 use crate::options::rows::SortBy;
 use ringmark_console::units::{count, counted, duration};
@@ -22,6 +22,7 @@ pub(crate) fn tables(
     let spans = span_table::rows(figures, by);
     if !spans.is_empty() || figures.has_notices() {
         tables.push(span_table::table(&spans, figures));
+        tables.extend(state_table::table(&spans, figures));
     }
     tables.extend(profiles.iter().map(TracerProfile::table));
     let events = event_table::rows(&figures.events, by);

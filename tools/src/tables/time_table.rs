@@ -6,6 +6,8 @@ use ringmark_console::units::{count, counted, duration};
 use ringmark_console::{Table, printable};
 use ringmark_profile::{Function, FunctionTimes, Missing, Profile, WaitTimes};
 
+use crate::options::perf::ALLOWED_BY;
+
 /// Rows of each table, where nothing else is asked for.
 pub(crate) const ROWS: usize = 15;
 /// Functions that a wait is shown in.
@@ -168,7 +170,7 @@ fn cut_stacks(profile: &Profile) -> Option<String> {
 fn said(missing: &Missing) -> String {
     match missing {
         Missing::Running(error) => format!(
-            "functions that run are not known: this user may not sample here ({error}); 'sudo setcap cap_perfmon+ep' on the ringmark binary allows it, or 'sudo sysctl kernel.perf_event_paranoid=2', or '--cap-add PERFMON' for a container"
+            "functions that run are not known: this user may not sample here ({error}); {ALLOWED_BY}"
         ),
         Missing::Kernel => "[kernel] is what the kernel ran for the program, without its functions: 'sudo setcap cap_perfmon+ep' on the ringmark binary shows who called it".to_owned(),
         Missing::ThreadsRunning(number) => format!(

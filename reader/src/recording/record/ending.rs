@@ -56,6 +56,8 @@ impl Recorder {
         open_spans: &[u8],
     ) -> Result<(), ReaderError> {
         self.move_pages(index, SessionDrain::fill_open)?;
+        // After the last pages: it is to hold the time of all their records.
+        self.pass_beside(index, true)?;
         let recorded = &mut self.recorded[index];
         let drained = recorded.drain.is_drained() && !self.full;
         self.batch.clear(u64::MAX);

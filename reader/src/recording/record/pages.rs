@@ -80,7 +80,7 @@ impl Recorder {
     }
 
     /// Bytes of the blocks that must fit after the last page of a file: counters and ends.
-    fn ending_bytes(&self) -> u64 {
+    pub(super) fn ending_bytes(&self) -> u64 {
         let counters = |slots| block_bytes(CountersHeader::BYTES + slots * SlotCounters::BYTES);
         let bytes = |slots: usize| counters(slots) + block_bytes(EndingBlock::BYTES);
         let recorded = self.recorded.iter();
@@ -88,7 +88,7 @@ impl Recorder {
     }
 
     /// Ends the present file with the counters of every session, and starts the next one.
-    fn rotate(&mut self) -> Result<(), ReaderError> {
+    pub(super) fn rotate(&mut self) -> Result<(), ReaderError> {
         for recorded in &mut self.recorded {
             let content = recorded.drain.counters(Finality::Interim, None)?;
             let uuid = recorded.drain.session().uuid();

@@ -10,6 +10,7 @@ use super::child::Trace;
 use super::parent::{Jobs, Report};
 use super::trace_file::read;
 use crate::recording::outcome::Outcome;
+use crate::recording::sched::SchedOption;
 use crate::recording::sessions;
 use ringmark_console::file::destination;
 use ringmark_console::note;
@@ -35,7 +36,13 @@ pub(super) fn record_main(
     more.extend(files_max.map(|files| format!("--files-max={files}").into()));
     let job = jobs.start(Trace::Record, None, &more)?;
     let selection = Selection::Path(job.session()?);
-    let outcome = sessions::record(selection, dump, RecordOptions::default(), None)?;
+    let outcome = sessions::record(
+        selection,
+        dump,
+        RecordOptions::default(),
+        None,
+        SchedOption::default(),
+    )?;
     outcome.trouble.iter().for_each(|text| note(text));
     let report = job.report()?;
     Ok(MainJob {

@@ -1,0 +1,360 @@
+//! When the threads of a process got a processor and left it, and what follows for the time between
+//! two records of a thread.
+//!
+//! A thread runs while it writes a record. So what it did between two of them follows from its switches
+//! between them alone, if all of these are here. Where they contradict each other, nothing is guessed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use ringmark_format::switches::{SLACK_NS, Switch, Switches, turn};
+
+use crate::trace_file::thread_times::ThreadTimes;
+
+/// A span of `CLOCK_MONOTONIC` in ns, of which all switches are here; `to` is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// What a thread does from a moment on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Runs,
+    Ready,
+    Waits,
+    Ended,
+    /// It is said that the thread is there, and nothing else.
+    Seen,
+    NotKnown,
+}
+
+/// A moment, in ns of `CLOCK_MONOTONIC` below 2^61, and a turn in the lowest three bits: a trace may have
+/// millions of them.
+#[derive(Debug, Clone, Copy)]
+struct Packed(u64);
+
+impl Packed {
+    fn of(switch: &Switch) -> Self {
+        let turn = match switch.turn {
+            known @ turn::RUNS..=turn::SEEN => u64::from(known),
+            _ => 0,
+        };
+        Self(switch.mono_ns << 3 | turn)
+    }
+
+    const fn mono_ns(self) -> u64 {
+        self.0 >> 3
+    }
+
+    /// As it stands in a block; 0: it is not known.
+    const fn number(self) -> u32 {
+        (self.0 & 7) as u32
+    }
+
+    const fn turn(self) -> Turn {
+        match self.number() {
+            turn::RUNS => Turn::Runs,
+            turn::READY => Turn::Ready,
+            turn::WAITS => Turn::Waits,
+            turn::ENDED => Turn::Ended,
+            turn::SEEN => Turn::Seen,
+            _ => Turn::NotKnown,
+        }
+    }
+}
+
+/// The switches of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Switched {
+    /// By time; none of them touch.
+    stretches: Vec<Stretch>,
+    /// By thread and time.
+    threads: HashMap<u32, Vec<Packed>>,
+    /// Times of which switches are not here, and how many.
+    losses: Vec<(Stretch, u64)>,
+}
+
+impl Switched {
+    /// Whether there are none, and none are lost.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stretches.is_empty() && self.losses.is_empty()
+    }
+
+    /// Switches that are not here.
+    pub(crate) fn lost(&self) -> u64 {
+        let lost = self.losses.iter().map(|(_, lost)| *lost);
+        lost.fold(0, u64::saturating_add)
+    }
+
+    /// Notes a time of which switches are not here.
+    pub(super) fn lose(&mut self, stretch: Stretch, lost: u64) {
+        self.losses.push((stretch, lost));
+    }
+
+    /// What is here of a part of the time: what blocks of it say, and their switches.
+    pub(crate) fn piece(&self, part: Range<u64>) -> Vec<(Switches, Vec<Switch>)> {
+        let whole = self.stretches.iter().map(|stretch| (stretch, 0));
+        let losses = self.losses.iter().map(|(stretch, lost)| (stretch, *lost));
+        let pieces = whole.chain(losses).filter_map(|(stretch, lost)| {
+            let from = stretch.from.max(part.start);
+            let to = stretch.to.min(part.end);
+            let head = Switches {
+                from_mono_ns: from,
+                to_mono_ns: to,
+                lost,
+                switches: 0,
+                reserved: 0,
+            };
+            let switches = || self.switches_of(stretch.from, from..to);
+            let switches = (lost == 0).then(switches).unwrap_or_default();
+            (from < to).then_some((head, switches))
+        });
+        pieces.collect()
+    }
+
+    /// The switches of a part of a stretch, by time. Threads that were seen before are seen from its beginning on.
+    fn switches_of(&self, stretch_from: u64, part: Range<u64>) -> Vec<Switch> {
+        let mut found = Vec::new();
+        for (tid, all) in &self.threads {
+            let place = |ns: u64| all.partition_point(|one| one.mono_ns() < ns);
+            let (first, from, to) = (place(stretch_from), place(part.start), place(part.end));
+            let switch = |mono_ns, turn| Switch {
+                mono_ns,
+                tid: *tid,
+                turn,
+            };
+            found.extend((first < from).then(|| switch(part.start, turn::SEEN)));
+            let inside = all.get(from..to).unwrap_or_default();
+            found.extend(inside.iter().map(|one| switch(one.mono_ns(), one.number())));
+        }
+        found.sort_by_key(|switch| (switch.mono_ns, switch.turn != turn::SEEN, switch.tid));
+        found
+    }
+
+    /// Adds a stretch that is later than all so far, with its switches by time.
+    pub(super) fn add(&mut self, stretch: Stretch, switches: &[Switch]) {
+        match self.stretches.last_mut() {
+            Some(last) if last.to == stretch.from => last.to = stretch.to,
+            _ => self.stretches.push(stretch),
+        }
+        for switch in switches {
+            let thread = self.threads.entry(switch.tid).or_default();
+            thread.push(Packed::of(switch));
+        }
+    }
+
+    /// What a thread did between two moments of `CLOCK_MONOTONIC` in ns at which it ran; `None`: it is not known.
+    pub(crate) fn times(&self, tid: u32, from: u64, to: u64) -> Option<ThreadTimes> {
+        let at = self.stretches.partition_point(|one| one.to < to);
+        let stretch = self.stretches.get(at)?;
+        if stretch.from > from || from > to {
+            return None;
+        }
+        let all = self.threads.get(&tid)?;
+        let first = all.partition_point(|one| one.mono_ns() < stretch.from);
+        let end = all.partition_point(|one| one.mono_ns() < stretch.to);
+        let all = all.get(first..end)?;
+        let is_seen = all.first()?.mono_ns() <= from.saturating_add(SLACK_NS);
+        is_seen.then(|| Walk::between(all, from, to)).flatten()
+    }
+}
+
+/// A walk over the switches between two moments at which their thread ran.
+///
+/// The times of the moments were ticks, and may be wrong by [`SLACK_NS`]. So a switch that is as near to one of them, and
+/// on the wrong side of it, counts as if it was at that moment.
+struct Walk {
+    at: u64,
+    now: Turn,
+    times: ThreadTimes,
+}
+
+impl Walk {
+    /// What the switches of a thread, all of them here, say; `None`: they contradict each other.
+    fn between(all: &[Packed], from: u64, to: u64) -> Option<ThreadTimes> {
+        let begin = all.partition_point(|one| one.mono_ns() <= from);
+        let end = all.partition_point(|one| one.mono_ns() < to).max(begin);
+        let (before, rest) = all.split_at(begin);
+        let (inside, after) = rest.split_at(end - begin);
+        let (now, passed) = at_begin(before.last(), inside.first(), from)?;
+        let mut walk = Self {
+            at: from,
+            now,
+            times: ThreadTimes::default(),
+        };
+        for switch in inside.get(passed..)? {
+            walk.step(switch.mono_ns(), switch.turn())?;
+        }
+        if walk.now != Turn::Runs {
+            walk.end(after.first(), to)?;
+        }
+        walk.times.running_ns += to - walk.at;
+        Some(walk.times)
+    }
+
+    /// Goes on to a switch.
+    fn step(&mut self, at: u64, turn: Turn) -> Option<()> {
+        let (ns, times) = (at - self.at, &mut self.times);
+        match (self.now, turn) {
+            (_, Turn::Seen) => return Some(()),
+            (Turn::Runs, Turn::Ready | Turn::Waits) => times.running_ns += ns,
+            (Turn::Ready, Turn::Runs) => {
+                times.ready_ns += ns;
+                times.preemptions += 1;
+            }
+            (Turn::Waits, Turn::Runs) => {
+                times.waiting_ns += ns;
+                times.waits += 1;
+            }
+            _ => return None,
+        }
+        (self.at, self.now) = (at, turn);
+        Some(())
+    }
+
+    /// It runs at the end, though its last switch says otherwise. `next`: the first one after the end.
+    fn end(&mut self, next: Option<&Packed>, to: u64) -> Option<()> {
+        if to - self.at <= SLACK_NS {
+            return Some(());
+        }
+        let next = next.filter(|next| next.turn() == Turn::Runs)?;
+        match next.mono_ns() - to <= SLACK_NS {
+            true => self.step(to, Turn::Runs),
+            false => None,
+        }
+    }
+}
+
+/// What a thread does at a moment at which it runs, and how many of the switches after it count as before it. `before`,
+/// `next`: the switches around the moment.
+fn at_begin(before: Option<&Packed>, next: Option<&Packed>, from: u64) -> Option<(Turn, usize)> {
+    let is_near = |one: &Packed| one.mono_ns().abs_diff(from) <= SLACK_NS;
+    let runs_at_once = next.is_some_and(|next| next.turn() == Turn::Runs && is_near(next));
+    match before.map(|before| (before, before.turn())) {
+        None | Some((_, Turn::Seen)) => Some((Turn::Runs, runs_at_once.into())),
+        Some((_, Turn::Runs)) => Some((Turn::Runs, 0)),
+        Some(_) if runs_at_once => Some((Turn::Runs, 1)),
+        Some((before, off @ (Turn::Ready | Turn::Waits))) if is_near(before) => Some((off, 0)),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const US: u64 = 1_000;
+
+    /// Switches of thread 7 in one stretch, from 0 to 100 ms.
+    fn switched(switches: &[(u64, u32)]) -> Switched {
+        let switch = |(mono_ns, turn): &(u64, u32)| Switch {
+            mono_ns: *mono_ns,
+            tid: 7,
+            turn: *turn,
+        };
+        let mut all = Switched::default();
+        let switches: Vec<_> = switches.iter().map(switch).collect();
+        let to = 100 * MS;
+        all.add(Stretch { from: 0, to }, &switches);
+        all
+    }
+
+    /// Running, ready and waiting in ns.
+    fn parts(switches: &[(u64, u32)], from: u64, to: u64) -> Option<[u64; 3]> {
+        let times = switched(switches).times(7, from, to)?;
+        assert_eq!(times.all_ns(), to - from, "it makes up the whole");
+        Some([times.running_ns, times.ready_ns, times.waiting_ns])
+    }
+
+    #[test]
+    fn the_times_between_two_records_are_split() {
+        let switches = [
+            (0, turn::SEEN),
+            (20 * MS, turn::WAITS),
+            (40 * MS, turn::RUNS),
+            (50 * MS, turn::READY),
+            (54 * MS, turn::RUNS),
+        ];
+        let between = |from, to| parts(&switches, from * MS, to * MS);
+        assert_eq!(between(10, 60), Some([26 * MS, 4 * MS, 20 * MS]));
+        assert_eq!(between(1, 5), Some([4 * MS, 0, 0]), "no switch: it ran");
+        assert_eq!(between(41, 49), Some([8 * MS, 0, 0]));
+        assert_eq!(between(5, 5), Some([0; 3]));
+        let times = switched(&switches).times(7, 10 * MS, 60 * MS).unwrap();
+        assert_eq!((times.waits, times.preemptions), (1, 1));
+    }
+
+    #[test]
+    fn what_is_not_here_is_not_known() {
+        let switches = [(10 * MS, turn::RUNS), (20 * MS, turn::WAITS)];
+        let all = switched(&switches);
+        assert_eq!(all.times(8, 11 * MS, 12 * MS), None, "another thread");
+        assert_eq!(all.times(7, 5 * MS, 6 * MS), None, "before it was seen");
+        assert_eq!(all.times(7, 11 * MS, 101 * MS), None, "beyond the switches");
+        assert_eq!(
+            all.times(7, 30 * MS, 40 * MS),
+            None,
+            "it waits, and writes?"
+        );
+        assert_eq!(all.times(7, 15 * MS, 14 * MS), None);
+        assert!(all.times(7, 11 * MS, 12 * MS).is_some());
+        let twice = [(10 * MS, turn::RUNS), (12 * MS, turn::RUNS)];
+        assert_eq!(parts(&twice, 11 * MS, 13 * MS), None, "one is missing");
+        let ended = [(1, turn::SEEN), (10 * MS, turn::ENDED)];
+        assert_eq!(parts(&ended, 11 * MS, 13 * MS), None);
+        let later = [(1, turn::SEEN), (10 * MS, 6)];
+        assert_eq!(parts(&later, 5 * MS, 13 * MS), None, "of a later version");
+        assert_eq!(parts(&later, 5 * MS, 9 * MS), Some([4 * MS, 0, 0]));
+    }
+
+    #[test]
+    fn a_gap_ends_what_is_known_of_a_thread() {
+        let mut all = switched(&[(0, turn::SEEN)]);
+        let seen = |mono_ns| Switch {
+            mono_ns,
+            tid: 7,
+            turn: turn::SEEN,
+        };
+        let stretch = |from, to| Stretch {
+            from: from * MS,
+            to: to * MS,
+        };
+        all.add(stretch(100, 110), &[]);
+        all.add(stretch(111, 200), &[]);
+        all.add(stretch(201, 300), &[seen(250 * MS)]);
+        let is_known = |from, to| all.times(7, from * MS, to * MS).is_some();
+        assert!(is_known(50, 109), "stretches that touch are one");
+        assert!(!is_known(109, 112), "over the gap");
+        assert!(!is_known(112, 113), "behind it");
+        assert!(
+            !is_known(240, 260) && is_known(251, 260),
+            "until it is seen again"
+        );
+    }
+
+    #[test]
+    fn a_switch_beside_a_record_counts_as_at_it() {
+        let sleep = [
+            (0, turn::SEEN),
+            (10 * MS, turn::WAITS),
+            (30 * MS, turn::RUNS),
+        ];
+        let off = |from, to| parts(&sleep, from, to).map(|[_, _, waiting]| waiting);
+        // The record was written just before it waited, or just after.
+        assert_eq!(off(10 * MS + 5 * US, 31 * MS), Some(20 * MS - 5 * US));
+        assert_eq!(off(9 * MS, 30 * MS - 5 * US), Some(20 * MS - 5 * US));
+        assert_eq!(off(30 * MS - 5 * US, 31 * MS), Some(0));
+        assert_eq!(off(9 * MS, 10 * MS + 5 * US), Some(0));
+        // Farther away it is a contradiction.
+        assert_eq!(off(11 * MS, 31 * MS), None);
+        assert_eq!(off(9 * MS, 29 * MS), None);
+        let new = [(30 * MS, turn::RUNS)];
+        assert_eq!(
+            parts(&new, 30 * MS - 5 * US, 31 * MS),
+            Some([MS + 5 * US, 0, 0])
+        );
+    }
+}

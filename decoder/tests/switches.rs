@@ -1,0 +1,263 @@
+//! SWITCHES blocks: what is refused of them, and what spans and calls show of them.
+
+use crate::common;
+
+use common::*;
+use ringmark_decoder::{Counted, Dump, Filter, Output, Span, ThreadTimes};
+use ringmark_format::attribute::tag;
+use ringmark_format::codec::write;
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
+use ringmark_format::session::{Clock, Mode};
+use ringmark_format::switches::{Switch, Switches, turn};
+use zerocopy::IntoBytes;
+
+const SPAN: u32 = 16;
+const MS: u64 = 1_000_000;
+
+/// The tick of a time after the session's start; ticks begin at 1000.
+const fn tick(ms: u64) -> u32 {
+    (ms * MS) as u32
+}
+
+/// A session with native spans of thread 77: when each ended and how long it took, in ms.
+fn spans(clock: Clock, spans: &[(u64, u64)]) -> Vec<u8> {
+    let header = ringmark_format::session::SessionHeader {
+        clock: clock as u32,
+        ..session_header(Mode::Discard)
+    };
+    let duration = semantic::DURATION.to_le_bytes();
+    let extra = &[(tag::SEMANTIC, &duration[..])];
+    let field = FieldOf {
+        extra,
+        ..field("duration", Kind::U64, 0)
+    };
+    let schema = event_entry(SPAN, "work", Level::Info, Shape::Span, &[field]);
+    let mut out = Vec::new();
+    write::session(&mut out, SESSION, &session_content(header)).unwrap();
+    write::schema(&mut out, SESSION, 0, &schema).unwrap();
+    let mut page = PageOf::new(0, 0);
+    for (end, took) in spans {
+        page.event(tick(*end), SPAN, &[took * MS]);
+    }
+    page.write(false, &mut out);
+    out
+}
+
+/// A switch of a thread, at ms since the session's start.
+fn switch(ms: u64, tid: u32, turn: u32) -> Switch {
+    Switch {
+        mono_ns: MONO_ZERO_NS + ms * MS,
+        tid,
+        turn,
+    }
+}
+
+/// The head of a block of this time, in ms.
+fn head(from: u64, to: u64, lost: u64) -> Switches {
+    Switches {
+        from_mono_ns: MONO_ZERO_NS + from * MS,
+        to_mono_ns: MONO_ZERO_NS + to * MS,
+        lost,
+        switches: 0,
+        reserved: 0,
+    }
+}
+
+fn add(out: &mut Vec<u8>, head: Switches, switches: &[Switch]) {
+    write::switches(out, SESSION, &head, switches).unwrap();
+}
+
+/// A thread that waits from 20 to 40 ms and is preempted from 50 to 54 ms.
+fn turns() -> [Switch; 5] {
+    [
+        switch(1, 77, turn::SEEN),
+        switch(20, 77, turn::WAITS),
+        switch(40, 77, turn::RUNS),
+        switch(50, 77, turn::READY),
+        switch(54, 77, turn::RUNS),
+    ]
+}
+
+fn sum(dump: &Dump) -> (Option<ThreadTimes>, u64, u64) {
+    let figures = dump.figures(Counted::default());
+    let spans = &figures.spans[0];
+    (spans.did(), spans.unknown_times, spans.total_ns)
+}
+
+#[test]
+fn times_of_spans_add_up_to_their_total() {
+    let mut bytes = spans(Clock::Monotonic, &[(45, 30), (60, 50), (80, 10)]);
+    add(&mut bytes, head(0, 100, 0), &turns());
+    let dump = read(&bytes).unwrap();
+    assert!(dump.damage.is_empty() && dump.unknown_blocks == 0);
+    let (did, unknown, total_ns) = sum(&dump);
+    let did = did.unwrap();
+    assert_eq!((did.all_ns(), unknown), (total_ns, 0));
+    // The first one lies in the second, which has its name.
+    assert_eq!(total_ns, 60 * MS);
+    assert_eq!((did.ready_ns, did.waiting_ns), (4 * MS, 20 * MS));
+    assert_eq!((did.waits, did.preemptions), (1, 1));
+}
+
+#[test]
+fn of_a_time_with_lost_switches_nothing_is_said() {
+    let mut bytes = spans(Clock::Monotonic, &[(19, 10), (60, 50)]);
+    add(&mut bytes, head(0, 30, 0), &turns()[..2]);
+    add(&mut bytes, head(30, 100, 1), &turns()[2..]);
+    let dump = read(&bytes).unwrap();
+    assert_eq!(dump.sessions[0].switches_lost(), 1);
+    let (did, unknown, _) = sum(&dump);
+    assert_eq!((did.unwrap().running_ns, unknown), (10 * MS, 1));
+}
+
+#[test]
+fn a_session_without_times_and_one_without_switches_say_nothing() {
+    let mut bytes = spans(Clock::None, &[(60, 50)]);
+    add(&mut bytes, head(0, 100, 0), &turns());
+    let dump = read(&bytes).unwrap();
+    assert!(dump.sessions[0].has_switches());
+    assert_eq!(dump.sessions[0].thread_times(77, 10, 20), None);
+    let dump = read(&spans(Clock::Tsc, &[(60, 50)])).unwrap();
+    assert!(!dump.sessions[0].has_switches());
+    assert_eq!(sum(&dump).0, None);
+}
+
+#[test]
+fn spans_are_chosen_by_what_their_threads_did() {
+    let mut bytes = spans(Clock::Monotonic, &[(45, 30), (60, 50), (80, 10)]);
+    add(&mut bytes, head(0, 100, 0), &turns());
+    let dump = read(&bytes).unwrap();
+    let count = |condition: &str| {
+        let mut filter = Filter::default();
+        filter.condition(condition).unwrap();
+        let counted = Counted {
+            conditions: Some(filter),
+            ..Counted::default()
+        };
+        let figures = dump.figures(counted);
+        figures.spans.iter().map(|spans| spans.spans()).sum::<u64>()
+    };
+    assert_eq!(count("waiting>5ms"), 2);
+    assert_eq!(count("ready>1ms"), 1);
+    assert_eq!(count("running<=10ms"), 2);
+    assert_eq!(count("waits=0"), 1);
+    assert_eq!(count("preempted>=1"), 1);
+}
+
+/// What each span's thread did, by the end of the span.
+fn did(dump: &Dump) -> Vec<(u64, Option<ThreadTimes>)> {
+    let spans = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Span::of_event(&event),
+        Output::Lost(_) => None,
+    });
+    spans.map(|span| (span.end.tick, span.times)).collect()
+}
+
+#[test]
+fn a_piece_says_what_the_whole_says() {
+    let mut bytes = spans(
+        Clock::Monotonic,
+        &[(5, 1), (19, 10), (45, 30), (60, 50), (80, 10), (99, 1)],
+    );
+    add(&mut bytes, head(0, 90, 0), &turns());
+    add(&mut bytes, head(90, 95, 7), &[]);
+    add(&mut bytes, head(95, 200, 0), &[switch(96, 77, turn::SEEN)]);
+    let dump = read(&bytes).unwrap();
+    let whole = did(&dump);
+    assert!(whole.iter().all(|(_, did)| did.is_some()));
+    for (from, to) in [(0, 200), (15, 62), (50, 85), (70, 200), (98, 200), (3, 20)] {
+        let mut filter = Filter::new();
+        let at = |ms: u64| format!("{ms}ms");
+        filter.from(&at(from)).unwrap().to(&at(to)).unwrap();
+        let mut piece = Vec::new();
+        let written = dump.cut(&filter).write(|blocks| {
+            piece.extend_from_slice(blocks);
+            Ok::<(), ()>(())
+        });
+        written.unwrap();
+        let piece = read(&piece).unwrap();
+        assert_eq!(piece.damage, []);
+        let inside = |tick: u64| (from * MS..to * MS).contains(&(tick - 1000));
+        let expected: Vec<_> = whole
+            .iter()
+            .filter(|(tick, _)| inside(*tick))
+            .copied()
+            .collect();
+        assert_eq!(did(&piece), expected, "{from}..{to}");
+        let lost = if to == 200 { 7 } else { 0 };
+        assert_eq!(piece.sessions[0].switches_lost(), lost);
+    }
+}
+
+#[test]
+fn many_switches_are_written_as_several_blocks() {
+    let mut bytes = spans(Clock::Monotonic, &[(99, 98)]);
+    let each = |n: u64| Switch {
+        mono_ns: MONO_ZERO_NS + n * 100,
+        tid: 77,
+        turn: if n.is_multiple_of(2) {
+            turn::RUNS
+        } else {
+            turn::WAITS
+        },
+    };
+    let switches: Vec<_> = (0..300_001).map(each).collect();
+    add(&mut bytes, head(0, 100, 0), &switches);
+    let dump = read(&bytes).unwrap();
+    assert_eq!(dump.damage, []);
+    let times = did(&dump)[0].1.unwrap();
+    assert_eq!(times.all_ns(), 98 * MS);
+    // From 1 to 30 ms it waits every second time, for 100 ns.
+    assert_eq!((times.waits, times.waiting_ns), (145_000, 14_500_000));
+}
+
+#[test]
+fn a_wrong_block_is_damage_with_its_place() {
+    let block = |head: Switches, switches: &[Switch]| {
+        let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+        let content = [head.as_bytes(), switches.as_bytes()].concat();
+        let header = write::header(ringmark_format::block::kind::SWITCHES, SESSION);
+        write::block(&mut bytes, header, &content).unwrap();
+        let dump = read(&bytes).unwrap();
+        assert!(!dump.sessions[0].has_switches());
+        dump.damage[0].to_string()
+    };
+    let with = |switches| Switches {
+        switches,
+        ..head(10, 20, 0)
+    };
+    let one = [switch(15, 77, turn::RUNS)];
+    for (head, switches, said) in [
+        (
+            with(0),
+            &one[..],
+            "size of a SWITCHES block is 48, expected 32",
+        ),
+        (
+            with(2),
+            &one[..],
+            "size of a SWITCHES block is 48, expected 64",
+        ),
+        (with(u32::MAX), &one[..], "size of a SWITCHES block is 48"),
+        (with(1), &[switch(9, 77, turn::RUNS)], "time of a switch"),
+        (with(1), &[switch(20, 77, turn::RUNS)], "time of a switch"),
+        (
+            with(2),
+            &[switch(16, 77, turn::WAITS), switch(15, 77, turn::RUNS)],
+            "time of a switch",
+        ),
+        (head(20, 10, 0), &[], "end of a SWITCHES block"),
+        (
+            Switches {
+                to_mono_ns: 1 << 61,
+                ..with(0)
+            },
+            &[],
+            "end of a SWITCHES block",
+        ),
+    ] {
+        let found = block(head, switches);
+        assert!(found.contains(said), "{found}");
+        assert!(found.contains("block 3 at offset"), "{found}");
+    }
+}
