@@ -28,6 +28,9 @@ const KERNEL_CODE_MAX: u64 = 1 << 20;
 /// Longest file of functions that were made at run time, in bytes.
 const MADE_MAX: u64 = 256 << 20;
 
+/// The name of what has none: code that the program made at run time, and said nothing of.
+pub const WITHOUT_FILE: &str = "code without a file";
+
 /// Number of a function in [`Code::functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FunctionId(u32);
@@ -263,7 +266,7 @@ impl Code {
         let made = place.checked_sub(1).map(|at| &self.made[at]);
         let (start, name) = match made {
             Some((start, size, name)) if address - start < *size => (*start, name.clone()),
-            _ => (0, "code without a file".to_owned()),
+            _ => (0, WITHOUT_FILE.to_owned()),
         };
         let function = Function {
             name,

@@ -35,7 +35,7 @@ mod system_call;
 mod target;
 mod wait;
 
-pub use code::Function;
+pub use code::{Function, WITHOUT_FILE};
 pub use error::ProfileError;
 pub use looker::ThreadTimes;
 pub use profile::{FunctionTimes, Missing, Profile, RunningStack, Thread, WaitTimes};

@@ -153,9 +153,9 @@ fn a_hundredth_of_the_time_on_one_host() {
     assert!(everything.len() as u64 > u64::from(HOSTS) * (events - 1000));
     // From 45 % to 46 % of the whole time.
     let at = |percent: u64| whole_ns / 100 * percent;
-    let window = format!("--from {}ns --to {}ns", at(45), at(46));
-    let is_inside =
-        |row: &&String| (REAL_ZERO_NS + at(45)..REAL_ZERO_NS + at(46)).contains(&time(row));
+    let [from, to] = [45, 46].map(|percent| REAL_ZERO_NS + at(percent));
+    let window = format!("--from {from} --to {to}");
+    let is_inside = |row: &&String| (from..to).contains(&time(row));
     for (choice, host, most) in [
         ("--host host-4", Some(",host-4,"), 5),
         ("--host host-4 --service shop", Some(",host-4,"), 5),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::events::nesting::{Ended, Waiting};
 use crate::rows::cell;
 use crate::rows::column::Column;
 use crate::rows::near::Near;
@@ -23,9 +22,6 @@ pub struct Group {
     pub rows: u64,
     /// How long those took that have a duration.
     pub durations: Durations,
-    /// The same together, in ns. One inside another one of the group and thread is not counted again, unless it is a
-    /// span over threads.
-    pub total_ns: u64,
     /// How much of that was spent in nothing inside them, in ns, of those of which it is known.
     pub own_ns: u64,
     /// Number of those.
@@ -40,8 +36,6 @@ pub struct Groups<'d> {
     /// Their numbers, by the cells of the columns.
     numbers: HashMap<Vec<u8>, usize>,
     others: Group,
-    /// By number of the group and thread: what has ended, and is in nothing of its group that has.
-    outermost: HashMap<(usize, u32), Waiting>,
     near: Near<'d>,
     /// Memory that is used again.
     key: Vec<u8>,
@@ -72,16 +66,6 @@ impl<'d> Groups<'d> {
         group.rows += 1;
         if let Some(ns) = row.dur_ns {
             group.durations.add(ns);
-            let inside = match row.start_ns {
-                Some(from) if !row.is_over_threads() => {
-                    let key = (number, row.record.thread());
-                    let to = from.saturating_add(ns);
-                    let ended = self.outermost.entry(key).or_default();
-                    ended.end(Ended { from, to, part: ns }).min(ns)
-                }
-                _ => 0,
-            };
-            group.total_ns = group.total_ns.saturating_add(ns - inside);
         }
         if let Some(ns) = row.own_ns {
             group.own_ns = group.own_ns.saturating_add(ns);

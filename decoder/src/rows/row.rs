@@ -49,11 +49,6 @@ pub(super) enum Args<'r, 'd> {
 }
 
 impl<'r, 'd> Row<'r, 'd> {
-    /// Whether it is a span that may go from one thread to another.
-    pub(super) fn is_over_threads(&self) -> bool {
-        matches!(self.args, Args::Span(_))
-    }
-
     /// That of an event, or of a native span, which one record describes.
     pub(super) fn of_event(event: &'r Event<'d>, start: Start) -> Self {
         let clock = &event.session.clock;

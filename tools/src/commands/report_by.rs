@@ -111,7 +111,7 @@ impl ByOptions {
             false => SortBy::Total,
         };
         match sort.unwrap_or(default) {
-            SortBy::Total => groups.sorted(|group| group.total_ns),
+            SortBy::Total => groups.sorted(|group| group.durations.sum_ns()),
             SortBy::Mean => groups.sorted(|group| group.durations.mean_ns()),
             SortBy::P50 => groups.sorted(|group| group.durations.percentile_ns(50)),
             SortBy::P99 => groups.sorted(|group| group.durations.percentile_ns(99)),
@@ -170,7 +170,7 @@ fn table(groups: &Sorted<'_>, header: &[u8]) -> Table {
         let durations = &group.durations;
         let [p50, p90, p99] = durations.percentiles_ns([50, 90, 99]);
         let times = [
-            group.total_ns,
+            durations.sum_ns(),
             durations.mean_ns(),
             durations.min_ns(),
             p50,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringmark_console::units::{count, counted, duration};
 use ringmark_console::{Table, printable};
-use ringmark_profile::{Function, FunctionTimes, Missing, Profile, WaitTimes};
+use ringmark_profile::{Function, FunctionTimes, Missing, Profile, WITHOUT_FILE, WaitTimes};
 
 use crate::options::perf::ALLOWED_BY;
 
@@ -152,7 +152,22 @@ pub(crate) fn threads(profile: &Profile) -> Table {
 /// What could not be had, and how to get it.
 pub(crate) fn missing(profile: &Profile) -> Vec<String> {
     let missing = profile.missing.iter().map(said);
-    missing.chain(cut_stacks(profile)).collect()
+    let missing = missing.chain(cut_stacks(profile));
+    missing.chain(made_code(profile)).collect()
+}
+
+/// The line about code that was made at run time, if it is more than a fifth of what ran.
+fn made_code(profile: &Profile) -> Option<String> {
+    let functions = profile.functions.iter();
+    let made_ns: u64 = functions
+        .filter(|times| times.function.name == WITHOUT_FILE)
+        .map(|times| times.running_self_ns)
+        .sum();
+    (made_ns > profile.times().running_ns / 5).then(|| {
+        format!(
+            "{WITHOUT_FILE} is what a program makes at run time; it can write the names to /tmp/perf-PID.map: 'node --perf-basic-prof', 'python3 -X perf' from 3.12 on, 'jcmd PID Compiler.perfmap' from Java 17 on"
+        )
+    })
 }
 
 /// The line about stacks that end early, if they are more than a tenth.
