@@ -1,11 +1,13 @@
 //! Where trace files go: `-`, the default file, the file that was there before.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::store::Opened;
+use ringmark_format::block::BLOCK_MAGIC;
+use ringmark_format::session::RING_FILE_MAGIC;
 use ringmark_reader::Destination;
 use rustix::fs::{Access, access};
 
@@ -89,6 +91,29 @@ impl Former {
     }
 }
 
+/// Checks that what is written does not take the place of a trace: it may be the only one, and the input.
+///
+/// # Errors
+/// There is a trace file, or the ring file of a session.
+pub fn require_no_trace(path: &Path) -> Result<(), Failure> {
+    let is_plain = fs::metadata(path).is_ok_and(|about| about.is_file());
+    let mut front = Vec::new();
+    if is_plain && let Ok(file) = File::open(path) {
+        // What cannot be read is no input either.
+        let _ = file
+            .take(RING_FILE_MAGIC.len() as u64)
+            .read_to_end(&mut front);
+    }
+    if !front.starts_with(&BLOCK_MAGIC) && !front.starts_with(&RING_FILE_MAGIC) {
+        return Ok(());
+    }
+    let text = format!(
+        "{}: is a trace file, which stays as it is; expected another name for what is written",
+        path.display()
+    );
+    Err(Failure::usage(text))
+}
+
 /// Says where a file is that was in the way.
 pub fn tell_set_aside(path: &Path, old: &Path) {
     let (path, old) = (path.display(), old.display());
@@ -99,7 +124,7 @@ pub fn tell_set_aside(path: &Path, old: &Path) {
 /// if it was set aside.
 ///
 /// # Errors
-/// It is a directory, or cannot be written.
+/// It is a directory or a trace file, or cannot be written.
 pub fn replace<T>(
     path: &Path,
     former: Former,
@@ -115,6 +140,9 @@ pub fn replace<T>(
             path.display()
         );
         return Err(Failure::usage(text).into());
+    }
+    if former == Former::Replaced {
+        require_no_trace(path)?;
     }
     // A device or a pipe is written as it is.
     let is_plain = fs::metadata(path).map_or(true, |about| about.is_file());

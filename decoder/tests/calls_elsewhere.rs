@@ -111,8 +111,8 @@ fn they_end_in_any_order() {
             (LEAF, 2, ns(30), ns(30)),
             (WORK, 1, ns(30), ns(30)),
             (WORK, 1, ns(70), ns(40)),
-            // Both coroutines began and ended in it.
-            (MAIN, 0, ns(85), ns(0)),
+            // Both coroutines began and ended in it, and overlap.
+            (MAIN, 0, ns(85), ns(15)),
         ]
     );
     assert!(ended.iter().all(|call| call.ended == Ended::Returned));

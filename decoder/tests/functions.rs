@@ -307,13 +307,14 @@ fn calls_are_objects_with_the_keys_of_events() {
     let work = r#""name":"pool::work(int)","target":"server""#;
     let main = r#""name":"main","target":"server""#;
     let expected = [
-        (leaf, ["null", "null"], (0, "null", "returned")),
-        (leaf, ["25", "null"], (2, "null", "unseen")),
-        (leaf, ["26", "2"], (2, "2", "returned")),
-        (work, ["20", "30"], (1, "28", "unwound")),
-        (work, ["60", "30"], (1, "30", "unseen")),
-        (main, ["10", "80"], (0, "20", "returned")),
-        (work, ["95", "null"], (0, "null", "open")),
+        (leaf, ["null", "null"], ("0", "null", "returned")),
+        (leaf, ["25", "null"], ("2", "null", "unseen")),
+        // One record: what of that kind is around it comes later.
+        (leaf, ["26", "2"], ("null", "2", "returned")),
+        (work, ["20", "30"], ("1", "28", "unwound")),
+        (work, ["60", "30"], ("1", "30", "unseen")),
+        (main, ["10", "80"], ("0", "20", "returned")),
+        (work, ["95", "null"], ("0", "null", "open")),
     ];
     for (line, (name, [start, took], (depth, own, ended))) in lines.iter().zip(expected) {
         let tail = format!(
@@ -330,6 +331,24 @@ fn calls_are_objects_with_the_keys_of_events() {
     let lines = call_lines(&dump, CallJsonWriter::new(short));
     assert_eq!(lines.lines().count(), 1, "{lines}");
     assert!(lines.contains(r#""name":"main""#), "{lines}");
+}
+
+#[test]
+fn a_call_of_one_record_may_be_unwound() {
+    let dump = dump_of(|page| {
+        page.event(20, ty(22, true, true), &[5]);
+        page.event(40, ty(21, true, false), &[30]);
+    });
+    let (ended, _) = calls(&dump, None);
+    let found = ended
+        .iter()
+        .map(|call| (call.id, call.ended, call.self_ns()));
+    let expected = [
+        (LEAF, Ended::Unwound, Some(5)),
+        (WORK, Ended::Returned, Some(25)),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert!(ended.iter().all(|call| call.known_depth().is_none()));
 }
 
 /// Depth, duration and text of each line of a graph of the calls that `limits` allow.

@@ -178,6 +178,23 @@ fn the_total_of_spans_in_each_other_has_their_time_once() {
     };
     assert_eq!(of(b"job"), (4, 80, 100));
     assert_eq!(of(b"request"), (2, 50, 80));
+    let by = |column| {
+        let mut groups = Groups::new(vec![Column::named(column)]);
+        let rows = dump.each_row(Chosen::default(), |row| {
+            groups.add(row);
+            Ok::<(), ()>(())
+        });
+        assert!(rows.is_ok());
+        let sorted = groups.sorted(|group| group.total_ns);
+        let totals = sorted.iter().map(|(_, group)| group.total_ns);
+        totals.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        by("name"),
+        [80, 80],
+        "what spans over threads are in is not looked for"
+    );
+    assert_eq!(by("thread"), [160]);
 }
 
 #[test]

@@ -362,7 +362,12 @@ fn groups(dump: &Dump, columns: &[&str]) -> [Vec<String>; 2] {
     };
     let summed = summed.sorted(|_| 0);
     let summed = summed.iter().map(|(key, group)| line(key, group));
-    let alone = alone.iter().map(|(key, group)| line(key.as_bytes(), group));
+    // Those without a value come last.
+    let mut alone: Vec<_> = alone.iter().collect();
+    alone.sort_by_key(|(key, _)| key.bytes().all(|byte| byte == b','));
+    let alone = alone
+        .into_iter()
+        .map(|(key, group)| line(key.as_bytes(), group));
     [summed.collect(), alone.collect()]
 }
 

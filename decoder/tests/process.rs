@@ -5,7 +5,7 @@ use crate::common;
 use common::function_schema::{function, function_type, function_types, module, tracer};
 use common::*;
 use ringmark_decoder::{
-    CallGraph, CallLimits, Calls, Dump, DumpBuilder, Filter, GraphLine, Output,
+    CallGraph, CallLimits, Calls, Dump, DumpBuilder, Filter, GraphLine, Output, SpanPairs, Step,
 };
 use ringmark_format::attribute::tag;
 use ringmark_format::block::PageState;
@@ -416,4 +416,91 @@ fn what_each_session_covers_is_told() {
     assert_eq!(covers.len(), 2);
     assert_eq!(told(0), (0, 2_000, 0));
     assert_eq!(told(1), (1_500, 1_950, 90));
+}
+
+/// Own times of calls, by when they ended, as sums and rows have them.
+fn own_times(dump: &Dump) -> Vec<(u64, Option<u64>)> {
+    let (mut calls, mut pairs) = (Calls::new(None), SpanPairs::new(dump));
+    let mut found = Vec::new();
+    for item in dump.events() {
+        let Output::Event(event) = &item else {
+            continue;
+        };
+        let _ = pairs.whole(event);
+        calls.take_with(&mut pairs, event, |step| {
+            if let Step::Left(call) = step {
+                found.push((call.left_ns, call.self_ns()));
+            }
+        });
+    }
+    found
+}
+
+/// The session of the events reaches back less far than that of the functions: which spans were in a call before is
+/// not known.
+#[test]
+fn own_times_where_another_ring_of_the_thread_begins_later() {
+    let functions = [
+        (100, function_type(0, false), EMPTY),
+        (700, function_type(0, true), EMPTY),
+        (1000, function_type(0, false), EMPTY),
+        (1400, function_type(1, false), EMPTY),
+        (1600, function_type(1, true), EMPTY),
+        (1800, function_type(0, true), EMPTY),
+    ];
+    let functions = session(header(1), &[ring(&functions)]);
+    let events = [(600, EVENT, EMPTY), (1300, SPAN, &[200][..])];
+    let whole = session(header(2), &[ring(&events)]);
+    let dump_of = |events: &Vec<u8>| dump(&[functions.clone(), events.clone()]);
+    let own = own_times(&dump_of(&whole));
+    assert_eq!(own, [(350, Some(300)), (800, Some(100)), (900, Some(200))]);
+
+    let mut header = header(2);
+    header.mode = Mode::Overwrite as u32;
+    let uuid = Uuid(header.session);
+    let mut overwritten = Vec::new();
+    write::session(&mut overwritten, uuid, &session_content(header)).unwrap();
+    write::schema(&mut overwritten, uuid, 0, &whole_schema()).unwrap();
+    let mut page = PageOf::new(3, 40);
+    page.header.tid = TID;
+    page.header.tick_base = TICK_ZERO + 600;
+    for (tick, id, payload) in events {
+        page.event(tick - 600, id, payload);
+    }
+    page.close();
+    page.bytes[..page.header.as_bytes().len()].copy_from_slice(page.header.as_bytes());
+    let number = PageNumber(3);
+    let (bytes, ring) = (page.bytes.len() as u32, RingId(page.header.ring_id));
+    let block = write::page_header(
+        uuid,
+        ring,
+        number,
+        bytes,
+        page.page_bytes,
+        PageState::Sealed,
+    );
+    write::block(&mut overwritten, block, &page.bytes).unwrap();
+    let own = own_times(&dump_of(&overwritten));
+    assert_eq!(own, [(350, None), (800, Some(100)), (900, Some(200))]);
+}
+
+/// Records of two sessions that share a tick have no order: with a coarse clock what lay in what is not known.
+#[test]
+fn own_times_of_two_sessions_with_a_coarse_clock() {
+    let functions = [
+        (100, function_type(0, false), EMPTY),
+        (700, function_type(0, true), EMPTY),
+    ];
+    let events = [(700, SPAN, &[400][..])];
+    for (clock, expected) in [(Clock::Tsc, Some(100)), (Clock::Coarse, None)] {
+        let of = |copy, records| {
+            let mut header = header(copy);
+            header.clock = clock as u32;
+            session(header, &[ring(records)])
+        };
+        let both = dump(&[of(1, &events), of(2, &functions)]);
+        assert_eq!(own_times(&both), [(350, expected)], "{clock:?}");
+        let alone = dump(&[of(2, &functions)]);
+        assert_eq!(own_times(&alone), [(350, Some(300))], "{clock:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! The own time of spans and calls is what a count of single nanoseconds gives, and is not known of what
-//! began before a piece of the trace.
+//! began before a piece of the trace, or before the chosen time if calls may have been in it then.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use common::function_schema::function_type;
 use common::random_trace::{DONE, more_schema};
 use common::*;
 use proptest::prelude::*;
-use ringmark_decoder::{Calls, Dump, Filter, Output, SpanPairs, Step};
+use ringmark_decoder::{Calls, Chosen, Dump, Filter, Output, SpanPairs, Step};
 use ringmark_format::codec::write;
 use ringmark_format::session::Mode;
 
@@ -128,6 +128,7 @@ fn check(what: What, steps: &[(u64, bool)], from: u64) {
     assert_eq!(found(&dump), expected, "the whole trace of {what:?}");
     let mut filter = Filter::new();
     filter.from(&format!("{from}ns")).unwrap();
+    check_chosen((what, &dump), &filter, (from, &expected));
     let mut piece = Vec::new();
     let written: Result<(), ()> = dump.cut(&filter).write(|blocks| {
         piece.extend_from_slice(blocks);
@@ -143,6 +144,26 @@ fn check(what: What, steps: &[(u64, bool)], from: u64) {
     }
     let piece = read(&piece).unwrap();
     assert_eq!(found(&piece), expected, "{what:?} from {from}");
+}
+
+/// The rows of the chosen time: records of calls before it are not met.
+fn check_chosen((what, dump): (What, &Dump), filter: &Filter, (from, all): (u64, &[Timed])) {
+    let chosen = Chosen {
+        records: filter.clone(),
+        conditions: None,
+    };
+    let mut found = Vec::new();
+    let rows = dump.each_row(chosen, |row| {
+        found.push((row.record.t_ns, row.own_ns));
+        Ok::<(), ()>(())
+    });
+    assert!(rows.is_ok());
+    let expected: Vec<_> = all
+        .iter()
+        .filter(|(_, end, _)| *end >= from)
+        .map(|(begun, end, own)| (*end, own.filter(|_| *begun >= from)))
+        .collect();
+    assert_eq!(found, expected, "rows of {what:?} from {from}");
 }
 
 proptest! {

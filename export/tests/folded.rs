@@ -108,7 +108,7 @@ fn what_lasts_through_a_loss_has_no_own_time() {
     let gap = (spans[lost.start - 1].1, spans[after].1);
     let mut shown = spans.clone();
     shown.drain(lost);
-    let is_known = |span: Times| span.0 > gap.1 || span.1 < gap.0;
+    let is_known = |span: Times| span.0 >= gap.1 || span.1 <= gap.0;
     let unknown = shown.iter().filter(|span| !is_known(**span)).count() as u64;
     assert!(unknown > 1);
     let expected = (expected(&shown, is_known), unknown);

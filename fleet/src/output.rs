@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
+use ringmark_console::file::require_no_trace;
 use ringmark_decoder::{Chosen, Dump, Filter, RowsEnd};
 
 use crate::options::{Export, Format};
@@ -31,6 +32,9 @@ pub(crate) fn write(
     if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         let file = File::create(path).with_context(shown)?;
         return write_to(file, options.format, (dump, chosen, filter)).with_context(shown);
+    }
+    if !options.set_aside {
+        require_no_trace(path)?;
     }
     let part = with_ending(path, ".part");
     let file = File::create(&part).with_context(shown)?;

@@ -18,8 +18,10 @@ use crate::target::Target;
 
 /// Frames of a stack that are kept.
 const DEEPEST: usize = 512;
-/// How often the mappings are read again for code that was not there before.
-const AGAIN: Duration = Duration::from_millis(500);
+/// How often the mappings are read again for code that was not there before, at most.
+const AGAIN: Duration = Duration::from_millis(20);
+/// The part of the time that this may take is one of so many.
+const AGAIN_PART: u32 = 200;
 /// Longest code that the kernel maps into a process and that has no file, in bytes.
 const KERNEL_CODE_MAX: u64 = 1 << 20;
 
@@ -65,7 +67,8 @@ pub(crate) struct Code {
     modules: Vec<Module>,
     /// Functions of code that was made at run time: address, size and name.
     made: Vec<(u64, u64, String)>,
-    read_at: Option<Instant>,
+    /// When the mappings may be read again.
+    due: Instant,
     functions: Vec<Arc<Function>>,
     /// By module and start.
     known: HashMap<(usize, u64), FunctionId>,
@@ -84,7 +87,7 @@ impl Code {
             cache: CacheX86_64::new(),
             modules: Vec::new(),
             made: Vec::new(),
-            read_at: None,
+            due: Instant::now(),
             functions: Vec::new(),
             known: HashMap::new(),
             places: HashMap::new(),
@@ -115,7 +118,7 @@ impl Code {
 
     /// Reads the mappings, and the tables of files that were not mapped before.
     fn learn(&mut self, target: &Target) {
-        self.read_at = Some(Instant::now());
+        let begun = Instant::now();
         let maps = target.text("maps").unwrap_or_default();
         for mapping in maps.lines().filter_map(Mapping::parse) {
             if self
@@ -132,24 +135,27 @@ impl Code {
             self.modules.push(loaded.module);
         }
         self.made = made_at_run_time(target);
+        // Addresses that were in no function may be in one now.
+        self.places.clear();
+        self.due = Instant::now() + AGAIN.max(begun.elapsed().saturating_mul(AGAIN_PART));
     }
 
-    /// Learns what was mapped since, if code is asked for that is not known.
-    fn learn_more(&mut self, target: &Target, address: u64) {
-        let is_known = self
-            .modules
-            .iter()
-            .any(|module| module.range.contains(&address));
-        let is_due = self.read_at.is_none_or(|at| at.elapsed() >= AGAIN);
-        if !is_known && is_due {
+    /// Learns what was mapped since, if one of these addresses is in no code that is known; returns whether it did.
+    fn learn_more(&mut self, target: &Target, addresses: &[u64]) -> bool {
+        let are_known = addresses.iter().all(|address| self.is_code(*address));
+        let is_due = !are_known && Instant::now() >= self.due;
+        if is_due {
             self.learn(target);
         }
+        is_due
     }
 
     /// Unwinds a stack. `copy`: its bytes from the stack pointer on.
     pub(crate) fn unwind(&mut self, target: &Target, from: Registers, copy: &[u8]) -> Stack {
-        self.learn_more(target, from.instruction);
         let (mut addresses, mut is_whole) = self.addresses(from, copy);
+        if self.learn_more(target, &addresses) {
+            (addresses, is_whole) = self.addresses(from, copy);
+        }
         if !is_whole && from.frame_pointer.is_none() {
             for candidate in self.frame_pointers(target, from, copy) {
                 let frame_pointer = Some(candidate);
@@ -176,12 +182,14 @@ impl Code {
         }
     }
 
+    fn is_code(&self, address: u64) -> bool {
+        let mut modules = self.modules.iter();
+        modules.any(|module| module.range.contains(&address))
+    }
+
     /// What the frame pointer may be.
     fn frame_pointers(&self, target: &Target, from: Registers, copy: &[u8]) -> Vec<u64> {
-        let is_code = |address: u64| {
-            let mut modules = self.modules.iter();
-            modules.any(|module| module.range.contains(&address))
-        };
+        let is_code = |address| self.is_code(address);
         frame_pointer::candidates(from.stack_pointer, copy, target, is_code)
     }
 

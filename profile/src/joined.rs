@@ -12,6 +12,9 @@ use crate::descriptors::Descriptors;
 /// Bytes of a processor's buffer, the largest that may be had.
 const BUFFERS: [usize; 4] = [1 << 20, 512 << 10, 256 << 10, 128 << 10];
 
+/// How often the events are opened, where each time other threads were there before than after.
+const ATTEMPTS: u32 = 4;
+
 /// Bytes of a record's head, and of the largest record.
 const RECORD_HEAD: usize = 8;
 const LARGEST_RECORD: usize = 16 << 10;
@@ -22,23 +25,48 @@ pub(crate) struct Joined {
     buffers: Vec<(Sampler, usize)>,
     /// Events that write to those buffers, and of which threads they are.
     events: Vec<(u32, Counter)>,
+    /// Threads that were there when it began.
+    pub(crate) threads: BTreeSet<u32>,
     /// Threads that have no event.
     pub(crate) left_out: BTreeSet<u32>,
 }
 
 impl Joined {
-    /// Begins with those threads. `prepare` says what is wanted of each.
+    /// Begins with all threads that `list` names. `prepare` says what is wanted of each.
+    ///
+    /// One that began meanwhile has the events of the thread that began it, or was too early for them: nothing tells
+    /// which. So all is done again until none has, and those of the last time are left out.
     ///
     /// # Errors
     /// This user may not, on this host.
     pub(crate) fn begin(
-        tids: &[u32],
+        list: impl Fn() -> io::Result<BTreeSet<u32>>,
+        descriptors: Descriptors,
+        prepare: impl Fn() -> Builder<'static>,
+    ) -> io::Result<Self> {
+        let mut before = list()?;
+        let mut attempt = 1;
+        loop {
+            let mut joined = Self::begin_with(&before, descriptors, &prepare)?;
+            let after = list()?;
+            if after.is_subset(&before) || attempt == ATTEMPTS {
+                joined.left_out.extend(after.difference(&before));
+                joined.threads = before;
+                return Ok(joined);
+            }
+            (before, attempt) = (after, attempt + 1);
+        }
+    }
+
+    fn begin_with(
+        tids: &BTreeSet<u32>,
         descriptors: Descriptors,
         prepare: impl Fn() -> Builder<'static>,
     ) -> io::Result<Self> {
         let mut joined = Self {
             buffers: Vec::new(),
             events: Vec::new(),
+            threads: BTreeSet::new(),
             left_out: BTreeSet::new(),
         };
         for cpu in online()? {
@@ -64,7 +92,7 @@ impl Joined {
     /// Begins on one processor. Each thread is looked at, too, which takes a descriptor for each.
     fn begin_on_one(
         &mut self,
-        tids: &[u32],
+        tids: &BTreeSet<u32>,
         descriptors: Descriptors,
         make: impl Fn(u32) -> io::Result<Counter>,
     ) -> io::Result<()> {
@@ -171,7 +199,50 @@ fn ranges(text: &str) -> Option<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::ranges;
+    use std::cell::Cell;
+    use std::collections::BTreeSet;
+
+    use perf_event::Builder;
+    use perf_event::events::Software;
+
+    use super::{ATTEMPTS, Joined, ranges};
+    use crate::descriptors::Descriptors;
+
+    /// The threads that have events, and those that are left out, where `list` names threads; `None`: not on this host.
+    fn begun(list: impl Fn(u32) -> BTreeSet<u32>) -> Option<(usize, BTreeSet<u32>, u32)> {
+        let calls = Cell::new(0);
+        let listed = || Ok(list(calls.replace(calls.get() + 1)));
+        let prepare = || Builder::new(Software::DUMMY);
+        let joined = Joined::begin(listed, Descriptors::now(), prepare);
+        let joined = joined
+            .inspect_err(|error| println!("not tested: {error}"))
+            .ok()?;
+        let with_events = (joined.events.len() + joined.buffers.len()) / joined.buffers.len();
+        Some((with_events, joined.left_out, calls.get()))
+    }
+
+    #[test]
+    fn threads_that_begin_meanwhile() {
+        let own = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+        let (first, process) = (BTreeSet::from([own]), std::process::id());
+        let both = BTreeSet::from([own, process]);
+        let later = |call| {
+            if call == 0 {
+                first.clone()
+            } else {
+                both.clone()
+            }
+        };
+        if let Some(begun) = begun(later) {
+            assert_eq!(begun, (2, BTreeSet::new(), 3));
+        }
+        // Each time another one, beyond the numbers that the kernel gives.
+        let always_new = |call| BTreeSet::from([own, (1 << 30) + call]);
+        if let Some(begun) = begun(always_new) {
+            let last = BTreeSet::from([(1 << 30) + ATTEMPTS]);
+            assert_eq!(begun, (1, last, ATTEMPTS + 1));
+        }
+    }
 
     #[test]
     fn processors() {

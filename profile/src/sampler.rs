@@ -67,7 +67,7 @@ impl Samples {
     ) -> io::Result<Self> {
         let prepare = || prepared(hertz, kernel);
         Ok(Self {
-            events: Joined::begin(&target.threads()?, descriptors, prepare)?,
+            events: Joined::begin(|| target.threads(), descriptors, prepare)?,
             kernel,
             lost: 0,
             switches: Switches::default(),

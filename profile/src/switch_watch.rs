@@ -21,8 +21,6 @@ use crate::target::Target;
 
 /// A switch has its place in the buffer so long after its time at the latest.
 const LATE: Duration = Duration::from_millis(1);
-/// How often all threads are asked for again, where some began meanwhile.
-const TRIES: usize = 4;
 /// So many switches are worth a range.
 const RANGE_ENOUGH: usize = 1 << 12;
 /// What is older than this is worth a range, in ns.
@@ -77,19 +75,11 @@ impl SwitchWatch {
     pub fn attach(pid: u32) -> io::Result<Self> {
         let target = Target::open(pid).map_err(io::Error::other)?;
         let ours = Target::open(std::process::id()).map_err(io::Error::other)?;
-        let (mut events, mut tids) = begin(&target)?;
-        for _ in 1..TRIES {
-            let now = target.threads()?;
-            if now.iter().all(|tid| tids.contains(tid)) {
-                break;
-            }
-            // One that began meanwhile may be followed, or not: which one is not said.
-            (events, tids) = begin(&target)?;
-        }
+        let events = Joined::begin(|| target.threads(), Descriptors::now(), prepared)?;
         let ours_ahead_ns = ours.monotonic_ahead_ns();
         let now = kernel_ns(ours_ahead_ns);
         let left_out = &events.left_out;
-        let seen = tids.iter().filter(|tid| !left_out.contains(tid));
+        let seen = events.threads.iter().filter(|tid| !left_out.contains(tid));
         let mut numbers = OwnNumbers::of(&target);
         let seen = seen.filter_map(|tid| {
             Some(Switch {
@@ -99,11 +89,9 @@ impl SwitchWatch {
             })
         });
         let seen: Vec<_> = seen.collect();
-        let began = target.threads()?.into_iter();
-        let began = began.filter(|tid| !tids.contains(tid));
         let mut watch = Self {
             seen,
-            left_out: left_out.iter().copied().chain(began).collect(),
+            left_out: left_out.clone(),
             ahead_ns: target.monotonic_ahead_ns(),
             ours_ahead_ns,
             numbers,
@@ -242,12 +230,6 @@ impl SwitchWatch {
             switches: switches.collect(),
         }
     }
-}
-
-/// Events of all threads, and which these are.
-fn begin(target: &Target) -> io::Result<(Joined, Vec<u32>)> {
-    let tids = target.threads()?;
-    Ok((Joined::begin(&tids, Descriptors::now(), prepared)?, tids))
 }
 
 /// `CLOCK_MONOTONIC` as the kernel has it for its events.

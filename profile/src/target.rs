@@ -1,5 +1,6 @@
 //! The process that is looked at, as `/proc` shows it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -115,10 +116,10 @@ impl Target {
     ///
     /// # Errors
     /// It has ended.
-    pub(crate) fn threads(&self) -> io::Result<Vec<u32>> {
+    pub(crate) fn threads(&self) -> io::Result<BTreeSet<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let tasks = openat(&self.directory, "task", flags, Mode::empty())?;
-        let mut tids = Vec::new();
+        let mut tids = BTreeSet::new();
         for entry in Dir::new(tasks)? {
             let entry = entry?;
             tids.extend(

@@ -97,7 +97,7 @@ impl Fault {
 trait Socket: Send + Sized + 'static {
     fn again(&self) -> io::Result<Self>;
     fn wait_at_most(&self, time: Duration) -> io::Result<()>;
-    fn close(&self);
+    fn close(&self, side: Shutdown);
     fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize>;
     fn write_whole(&self, bytes: &[u8]) -> io::Result<()>;
 }
@@ -111,8 +111,8 @@ macro_rules! socket {
             fn wait_at_most(&self, time: Duration) -> io::Result<()> {
                 self.set_read_timeout(Some(time))
             }
-            fn close(&self) {
-                let _ = self.shutdown(Shutdown::Both);
+            fn close(&self, side: Shutdown) {
+                let _ = self.shutdown(side);
             }
             fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 Read::read(&mut &*self, buffer)
@@ -254,15 +254,16 @@ fn pass<S: Socket>(near: &S, far: &S, fault: Fault, stop: &Arc<AtomicBool>) {
     }
 }
 
+/// Passes on one direction. Where one side closes, the other direction goes on to its own end.
 fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBool) {
     let _ = from.wait_at_most(Duration::from_millis(100));
     let (mut passed, mut buffer) = (0, vec![0; fault.at_a_time]);
     while !stop.load(Relaxed) {
         let read = match from.read_some(&mut buffer) {
-            Ok(0) => break,
+            Ok(0) => return to.close(Shutdown::Write),
             Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
-            Err(_) => break,
+            Err(_) => return to.close(Shutdown::Write),
         };
         thread::sleep(fault.delay);
         let piece = read.min(usize::try_from(cut - passed).unwrap_or(usize::MAX));
@@ -271,7 +272,7 @@ fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBo
             damage.apply(&mut bytes, passed);
         }
         if to.write_whole(&bytes).is_err() {
-            break;
+            return from.close(Shutdown::Read);
         }
         passed += piece as u64;
         if passed == cut {
@@ -281,6 +282,6 @@ fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBo
             break;
         }
     }
-    from.close();
-    to.close();
+    from.close(Shutdown::Both);
+    to.close(Shutdown::Both);
 }

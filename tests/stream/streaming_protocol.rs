@@ -145,6 +145,30 @@ fn released_when_it_is_durable_and_not_before() {
     assert_eq!((figures.connections, figures.in_flight), (2, 0));
 }
 
+/// The collector acknowledges some pages and is gone, while more wait for its socket than that takes: the streamer
+/// meets a write that fails before it has heard.
+#[test]
+fn an_acknowledgement_before_the_end_counts() {
+    let scene = StreamedScene::new("last-ack", EMIT, "discard,ring=2M");
+    let (sealed, _) = positions(&scene.ring_file);
+    let streaming = scene.start(|options| options.retry = Duration::from_millis(1));
+    let mut taking = scene.taker.welcome(PLENTY);
+    taking.resume(0, &[]);
+    let half = sealed.values().sum::<u64>() / 2;
+    let pages = std::iter::from_fn(|| taking.hear(SOON)).filter_map(|block| block.page());
+    assert_eq!(pages.take(half as usize).count() as u64, half);
+    taking.ack(taking.received, PLENTY);
+    drop(taking);
+    // Another store, which has nothing: what is released was released by what the first one said. That is whole
+    // batches.
+    let mut taking = scene.taker.welcome_to(1, PLENTY, &[]);
+    let released = released(&scene.ring_file);
+    assert!(!is_none(&released), "{released:?}");
+    taking.resume(0, &[]);
+    let _ = hear_pages(&mut taking, &released, &sealed);
+    let _ = end(taking, streaming);
+}
+
 /// What people are told while nothing is acknowledged.
 fn expect_status(scene: &StreamedScene, streaming: &Streaming, taking: &mut ScriptedConnection) {
     let session = Session::open(&scene.ring_file, Access::Observe).unwrap();

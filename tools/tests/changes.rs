@@ -37,7 +37,7 @@ fn changes_are_those_of_two_reports() {
         let rows = json_lines(&stage.run(&["report", file, "--json"]).expect_code(0));
         let row = rows.iter().find(|row| row["of"] == "span").unwrap();
         for key in [
-            "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns",
+            "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns",
         ] {
             assert_eq!(change[format!("{key}_{side}")], row[key], "{key} of {file}");
         }
@@ -52,6 +52,14 @@ fn changes_are_those_of_two_reports() {
     assert_eq!(
         (&by_count["change"], &by_count["change_percent"]),
         (&20.into(), &json!(100.0))
+    );
+    let by_max = &diff(&stage, &["--sort", "max"])[2];
+    let max = |side: &str| by_max[format!("max_ns_{side}")].as_i64().unwrap();
+    assert_eq!(by_max["change"], max("b") - max("a"));
+    let by_name = &diff(&stage, &["--sort", "name"])[2];
+    assert_eq!(
+        by_name["change"], change["change"],
+        "ordered, not another figure"
     );
 }
 

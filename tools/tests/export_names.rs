@@ -120,3 +120,23 @@ fn a_page_of_a_part_without_events_says_that_nothing_matches() {
         assert!(text.contains(said) && !text.contains("no events"), "{text}");
     }
 }
+
+/// A trace may be the only one: nothing that is no trace takes its place.
+#[test]
+fn a_trace_is_not_replaced() {
+    let stage = Stage::new("export-same");
+    let trace = stage.record("g.rmk", &["1", "10", "0", "mix"]);
+    let before = fs::read(&trace).unwrap();
+    for arguments in [
+        "export g.rmk -o g.rmk",
+        "export g.rmk --format csv -o ./g.rmk",
+        "export g.rmk --format folded -o g.rmk",
+        "report g.rmk --html -o g.rmk",
+        "profile --for 1ms -p 1 --html g.rmk",
+    ] {
+        let text = run(&stage, arguments, 2).stderr_text();
+        assert!(text.contains("g.rmk: is a trace file"), "{text}");
+    }
+    assert_eq!(fs::read(&trace).unwrap(), before);
+    assert_eq!(outputs(&stage), [""; 0]);
+}

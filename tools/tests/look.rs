@@ -43,6 +43,39 @@ fn filters_show_what_they_say() {
     assert_eq!(count(&["--from", "1h"]), 0);
 }
 
+/// A thread and a field that are not there are mistyped: an empty table would say that nothing happened.
+#[test]
+fn wrong_threads_and_columns_are_named() {
+    let stage = Stage::new("wrong-words");
+    stage.record("a.rmk", &["2", "60", "20", "mix"]);
+    let tid = json_lines(&stage.run(&["cat", "a.rmk", "--json", "-n", "1"]))[0]["tid"].to_string();
+    for words in [
+        "cat a.rmk --tid 1",
+        "cat a.rmk --tree --tid 1",
+        "report a.rmk --tid 1",
+        "report a.rmk --paths --tid 1",
+        "report a.rmk --by name --tid 1",
+        "report a.rmk --slowest 1 --tid 1",
+        "export a.rmk --tid 1 -o -",
+        "export a.rmk --format csv --tid 1 -o -",
+    ] {
+        let words: Vec<_> = words.split(' ').collect();
+        let told = common::expect(stage.run(&words), 2, "--tid: no thread 1; there are: ");
+        assert!(told.stderr_text().contains(&tid), "{words:?}: {told:?}");
+    }
+    for name in ["nosuch", "arg_nosuch", "name,nosuch"] {
+        let told = stage.run(&["report", "a.rmk", "--by", name]);
+        let told = common::expect(told, 2, "nosuch: no row has a value in it");
+        assert!(told.stderr_text().contains("seq"), "{told:?}");
+    }
+    let rows = lines(&stage, &["report", "a.rmk", "--by", "step"]);
+    let last = rows.last().unwrap();
+    assert!(
+        last.starts_with('-'),
+        "what has no step comes last: {rows:?}"
+    );
+}
+
 #[test]
 fn times_as_wanted() {
     let stage = Stage::new("times");

@@ -111,3 +111,26 @@ fn around_and_last_are_parts_of_the_trace() {
     let wrong = stage.run(&["cat", "a.rmk", "--around", "1ms±x"]);
     let _ = common::expect(wrong, 2, "--around: found \"x\", expected a duration");
 }
+
+/// Times since the start are those that lines show, whichever session they are of.
+#[test]
+fn a_time_since_the_start_is_the_one_that_lines_show() {
+    let stage = Stage::new("times-since");
+    stage.record("a.rmk", &["1", "20", "1000"]);
+    stage.record("b.rmk", &["1", "20", "1000"]);
+    let both = ["cat", "a.rmk", "b.rmk", "--time", "relative"];
+    let lines = |options: &[&str]| -> Vec<String> {
+        let shown = stage.run(&[&both[..], options].concat()).expect_code(0);
+        let text = shown.stdout_text();
+        text.lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    assert_eq!(all.len(), 40);
+    for at in [10, 30] {
+        let (time, _) = all[at].trim_start().split_once(' ').unwrap();
+        let time = time.trim_start_matches('+');
+        let time = format!("{}s", time.trim_end_matches('s'));
+        assert_eq!(lines(&["--from", &time]), all[at..], "{time}");
+        assert_eq!(lines(&["--to", &time]), all[..at], "{time}");
+    }
+}

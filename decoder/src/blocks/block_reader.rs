@@ -138,7 +138,8 @@ impl<R: Read> BlockReader<R> {
                 }
                 continue;
             }
-            let offset = self.window.offset() + self.taken as u64;
+            let front = self.window.offset() + self.taken as u64;
+            let offset = self.lost_since.unwrap_or(front);
             match self.step() {
                 Scanned::End => return None,
                 Scanned::Damage(fault, page) => {
@@ -269,8 +270,12 @@ impl<R: Read> BlockReader<R> {
         if matches!(fault, Fault::Empty) {
             return self.stop(fault);
         }
-        self.lost_since = Some(self.window.offset());
-        self.expected_at = self.window.offset();
+        let start = self.window.offset();
+        self.lost_since = Some(start);
+        self.expected_at = match fault {
+            Fault::TruncatedHeader { found, .. } => start + found,
+            _ => start,
+        };
         self.taken = 1;
         Scanned::Damage(fault, None)
     }

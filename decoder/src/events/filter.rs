@@ -260,6 +260,13 @@ impl Filter {
             }
     }
 
+    /// Whether spans of this type pass that are open at the end of the trace. The time of one reaches to the end.
+    #[must_use]
+    pub fn passes_open(&self, ty: &EventType) -> bool {
+        let asks = self.to.is_some() || !self.tids.is_empty() || !self.conditions.is_empty();
+        !asks && self.level_passes(ty.level) && self.name_passes(&ty.origin.target, &ty.name)
+    }
+
     /// Whether calls of this function can pass whose beginning or end is not known: conditions ask
     /// for what such a call does not have. Their thread and time passed with their records.
     #[must_use]

@@ -8,7 +8,8 @@ use crate::trace_file::dump::Dump;
 use crate::trace_file::loss;
 use crate::trace_file::session::{Session, Slot};
 
-/// Intervals of ticks, both ends included, sorted and apart.
+/// Intervals between two ticks, sorted and apart. Nothing is missing at the ticks themselves: those are the last record
+/// before a gap and the first one behind it.
 #[derive(Debug, Default)]
 struct Intervals(Vec<(u64, u64)>);
 
@@ -27,8 +28,8 @@ impl Intervals {
     }
 
     fn touch(&self, from: u64, to: u64) -> bool {
-        let place = self.0.partition_point(|interval| interval.1 < from);
-        self.0.get(place).is_some_and(|interval| interval.0 <= to)
+        let place = self.0.partition_point(|interval| interval.1 <= from);
+        self.0.get(place).is_some_and(|interval| interval.0 < to)
     }
 }
 
@@ -54,6 +55,13 @@ impl Gaps {
                 gaps.add(session, None, (0, u64::MAX));
             }
         }
+        for thread in unordered(dump) {
+            gaps.threads
+                .entry(thread)
+                .or_default()
+                .0
+                .push((0, u64::MAX));
+        }
         gaps.sessions.values_mut().for_each(Intervals::settle);
         gaps.threads.values_mut().for_each(Intervals::settle);
         gaps
@@ -76,7 +84,7 @@ impl Gaps {
     fn add_window(&mut self, session: &Session) {
         let pages = session.slots.iter().flat_map(|slot| &slot.pages);
         for page in pages.filter(|page| page.from > 0) {
-            self.add(session, Some(page.thread), (0, page.from - 1));
+            self.add(session, Some(page.thread), (0, page.from));
         }
     }
 
@@ -99,4 +107,21 @@ impl Gaps {
         let gaps = self.threads.get(&thread);
         gaps.is_some_and(|gaps| gaps.touch(from, to))
     }
+}
+
+/// Threads with records in several sessions that share ticks of a coarse clock: such records have no order over sessions.
+fn unordered(dump: &Dump) -> impl Iterator<Item = u32> {
+    let mut sessions_of: HashMap<u32, (usize, bool)> = HashMap::new();
+    for session in dump.sessions.iter().filter(|session| session.is_coarse()) {
+        for page in session.slots.iter().flat_map(|slot| &slot.pages) {
+            let first = sessions_of
+                .entry(page.thread)
+                .or_insert((session.number, false));
+            first.1 |= first.0 != session.number;
+        }
+    }
+    let several = sessions_of
+        .into_iter()
+        .filter(|(_, (_, is_several))| *is_several);
+    several.map(|(thread, _)| thread)
 }

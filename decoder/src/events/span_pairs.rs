@@ -10,8 +10,9 @@ use ringmark_format::schema::Shape;
 use ringmark_format::{TypeId, Uuid};
 
 use crate::events::event::{Event, Lost, Output};
+use crate::events::filter::Filter;
 use crate::events::gaps::Gaps;
-use crate::events::nesting::Nesting;
+use crate::events::nesting::{Ended, Nesting};
 use crate::events::open_span::OpenSpan;
 use crate::events::payload::Payload;
 use crate::events::span::Span;
@@ -71,6 +72,8 @@ struct InSession {
 pub struct SpanPairs {
     sessions: HashMap<Uuid, InSession>,
     gaps: Gaps,
+    /// Records of calls that do not pass are not met; `None`: all are.
+    calls: Option<Filter>,
     /// What has ended in each thread. Calls are put in by [`crate::Calls::take_with`].
     pub(crate) nesting: Nesting,
     /// Beginnings and ends that were not met, of spans that are not open any more.
@@ -87,6 +90,20 @@ impl SpanPairs {
         Self {
             gaps: Gaps::of(dump),
             ..Self::default()
+        }
+    }
+
+    /// The same for those who take the records of calls that pass `records` alone.
+    #[must_use]
+    pub fn of_part(dump: &Dump, records: &Filter) -> Self {
+        let mut functions = dump
+            .sessions
+            .iter()
+            .map(|session| session.schema.functions());
+        let has_calls = functions.any(|functions| functions.len() > 0);
+        Self {
+            calls: has_calls.then(|| records.clone()),
+            ..Self::new(dump)
         }
     }
 
@@ -140,17 +157,36 @@ impl SpanPairs {
     /// How long a native span took, in ns, and how much of that is its own; `None`: it is something else.
     pub(crate) fn native(&mut self, event: &Event<'_>) -> Option<(u64, Option<u64>)> {
         let took_ns = event.took_ns().filter(|_| event.ty.function.is_none())?;
-        let inside = (self.nesting).end(event.thread(), event.start_tick(), took_ns);
+        let ended = Ended {
+            from: event.start_tick(),
+            to: event.tick,
+            part: took_ns,
+        };
+        let inside = self.nesting.end(event.thread(), ended);
         let own_ns = self.is_whole(event).then_some(took_ns - inside);
         Some((took_ns, own_ns))
     }
 
-    /// Whether all records of its thread are here from the beginning of a native span, or of a call
+    /// Whether all records of its thread are here and met from the beginning of a native span, or of a call
     /// that one record describes, to its end: this record. Else its own time is not known.
     #[must_use]
     pub fn is_whole(&self, event: &Event<'_>) -> bool {
-        let (from, to) = (event.start_tick(), event.tick);
-        !self.gaps.in_thread(event.thread(), from, to)
+        self.has_all(event, event.start_tick())
+    }
+
+    /// The same for what began at a tick and ends with this record.
+    pub(crate) fn has_all(&self, event: &Event<'_>, from: u64) -> bool {
+        !self.gaps.in_thread(event.thread(), from, event.tick) && self.meets_calls(event, from)
+    }
+
+    /// Whether all calls are met that a thread made since this tick of the event's session.
+    fn meets_calls(&self, event: &Event<'_>, since: u64) -> bool {
+        let from = self.calls.as_ref().and_then(|calls| calls.from);
+        from.is_none_or(|from| {
+            let clock = &event.session.clock;
+            let t_ns = clock.t_ns(since);
+            !from.is_after(t_ns, clock.wall_ns(t_ns))
+        })
     }
 
     /// The spans so far that were not met from beginning to end, those still open with them.
@@ -230,7 +266,12 @@ impl SpanPairs {
             }
             _ => {
                 if let Some((since, took)) = span.exit(event) {
-                    let inside = self.nesting.end(event.thread(), since, took);
+                    let ended = Ended {
+                        from: since,
+                        to: event.tick,
+                        part: took,
+                    };
+                    let inside = self.nesting.end(event.thread(), ended);
                     span.add_nested(inside);
                 }
                 of_session.exit(event.ring().0, id);
@@ -260,8 +301,14 @@ impl SpanPairs {
         let is_inner = of_session.has_around(&span);
         let gaps = &self.gaps;
         let has_gap = |uuid, from, to| gaps.in_session(uuid, from, to);
+        let first_tick = span.first_tick;
         let mut span = span.close(event, (losses, has_gap))?;
         span.is_inner = is_inner;
+        let tids = self.calls.as_ref().map_or(&[][..], |calls| &calls.tids);
+        let are_met = tids.is_empty() || span.tids.iter().all(|tid| tids.contains(tid));
+        if !are_met || !self.meets_calls(event, first_tick) {
+            span.self_ns = None;
+        }
         Some(span)
     }
 

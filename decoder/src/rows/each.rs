@@ -77,7 +77,8 @@ impl Dump {
         to_lost: impl FnMut(&Lost<'d>),
     ) -> Result<RowsEnd, E> {
         let filters = (chosen.records.clone(), chosen.conditions);
-        let mut picker = Picker::new(filters, SpanPairs::new(self), None, false);
+        let pairs = SpanPairs::of_part(self, &chosen.records);
+        let mut picker = Picker::new(filters, pairs, None, false);
         let mut rows = Rows {
             to,
             to_lost,

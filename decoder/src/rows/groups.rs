@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::events::nesting::{Ended, Waiting};
 use crate::rows::cell;
 use crate::rows::column::Column;
 use crate::rows::near::Near;
@@ -22,6 +23,9 @@ pub struct Group {
     pub rows: u64,
     /// How long those took that have a duration.
     pub durations: Durations,
+    /// The same together, in ns. One inside another one of the group and thread is not counted again, unless it is a
+    /// span over threads.
+    pub total_ns: u64,
     /// How much of that was spent in nothing inside them, in ns, of those of which it is known.
     pub own_ns: u64,
     /// Number of those.
@@ -36,6 +40,8 @@ pub struct Groups<'d> {
     /// Their numbers, by the cells of the columns.
     numbers: HashMap<Vec<u8>, usize>,
     others: Group,
+    /// By number of the group and thread: what has ended, and is in nothing of its group that has.
+    outermost: HashMap<(usize, u32), Waiting>,
     near: Near<'d>,
     /// Memory that is used again.
     key: Vec<u8>,
@@ -66,6 +72,16 @@ impl<'d> Groups<'d> {
         group.rows += 1;
         if let Some(ns) = row.dur_ns {
             group.durations.add(ns);
+            let inside = match row.start_ns {
+                Some(from) if !row.is_over_threads() => {
+                    let key = (number, row.record.thread());
+                    let to = from.saturating_add(ns);
+                    let ended = self.outermost.entry(key).or_default();
+                    ended.end(Ended { from, to, part: ns }).min(ns)
+                }
+                _ => 0,
+            };
+            group.total_ns = group.total_ns.saturating_add(ns - inside);
         }
         if let Some(ns) = row.own_ns {
             group.own_ns = group.own_ns.saturating_add(ns);
@@ -98,13 +114,17 @@ impl<'d> Groups<'d> {
     }
 
     /// The groups, each with the cells of its columns, each of which a comma follows; those with the greatest `figure`
-    /// first. The rows without a group of their own are the last.
+    /// first. The rows with empty cells come later, those without a group of their own last.
     #[must_use]
     pub fn sorted(&self, figure: impl Fn(&Group) -> u64) -> Vec<(Vec<u8>, &Group)> {
         let numbers = self.numbers.iter();
         let group = |(key, number): (&Vec<u8>, &usize)| (key.clone(), &self.groups[*number]);
         let mut sorted: Vec<_> = numbers.map(group).collect();
-        sorted.sort_by_cached_key(|(key, group)| (u64::MAX - figure(group), key.clone()));
+        // What has no cell in any column is what nobody asked for.
+        let has_cells = |key: &[u8]| key.iter().any(|byte| *byte != b',');
+        sorted.sort_by_cached_key(|(key, group)| {
+            (!has_cells(key), u64::MAX - figure(group), key.clone())
+        });
         if self.others.rows > 0 {
             let columns = self.columns.iter();
             let key = columns.flat_map(|_| [OTHERS, b","].concat()).collect();

@@ -30,7 +30,7 @@ pub struct Row<'r, 'd> {
     pub own_ns: Option<u64>,
     /// Whether it is a span or call whose beginning is a record that was not chosen, or is not here.
     pub is_truncated: bool,
-    /// Number of open calls around a call; `None`: it is no call.
+    /// Number of open calls around a call; `None`: it is no call, or that is not known, as with `--min-time`.
     pub depth: Option<u32>,
     /// Events that its thread lost between the row before and this one, and those that the session
     /// lost without a thread.
@@ -49,6 +49,11 @@ pub(super) enum Args<'r, 'd> {
 }
 
 impl<'r, 'd> Row<'r, 'd> {
+    /// Whether it is a span that may go from one thread to another.
+    pub(super) fn is_over_threads(&self) -> bool {
+        matches!(self.args, Args::Span(_))
+    }
+
     /// That of an event, or of a native span, which one record describes.
     pub(super) fn of_event(event: &'r Event<'d>, start: Start) -> Self {
         let clock = &event.session.clock;
@@ -120,7 +125,7 @@ impl<'r, 'd> Row<'r, 'd> {
                 .self_ns()
                 .filter(|_| !is_lost && call.took_ns().is_some()),
             is_truncated: started.is_none(),
-            depth: Some(call.depth),
+            depth: call.known_depth(),
             lost_before: 0,
             args: Args::Words([
                 entry.map(|(meaning, payload)| (**meaning, &payload[..])),

@@ -10,7 +10,6 @@ use crate::show::json::thread;
 use crate::show::json_keys::{head, key, no_times, number, text, times, wall_ns};
 use crate::sums::calls::{Call, Ended, OpenCall, Step};
 use crate::words::escape;
-use crate::words::number::unsigned;
 use crate::words::timestamp::Stamper;
 
 /// Which calls are shown.
@@ -68,7 +67,7 @@ impl<'d> CallJsonWriter<'d> {
                     start_ns: Some(event.t_ns),
                 };
                 if *loose {
-                    self.line(&begun, None, "unseen", out);
+                    self.line((&begun, Some(*depth)), None, "unseen", out);
                 } else {
                     self.open.entry(key).or_default().push(begun);
                 }
@@ -101,7 +100,7 @@ impl<'d> CallJsonWriter<'d> {
             Ended::Unwound => "unwound",
             Ended::Unseen => "unseen",
         };
-        self.line(&begun, took, how, out);
+        self.line((&begun, call.known_depth()), took, how, out);
     }
 
     /// Takes a call on another stack that has not ended.
@@ -121,20 +120,32 @@ impl<'d> CallJsonWriter<'d> {
         let mut open: Vec<_> = self.open.drain().flat_map(|(_, calls)| calls).collect();
         open.sort_by_key(|begun| (begun.start_ns, begun.tid(), begun.depth));
         for begun in &open {
-            self.line(begun, None, "open", out);
+            self.line((begun, Some(begun.depth)), None, "open", out);
         }
     }
 
-    fn line(&self, begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>) {
+    /// Appends a line, if the limits let it pass.
+    fn line(
+        &self,
+        (begun, depth): (&Begun<'_>, Option<u32>),
+        took: Option<Took>,
+        ended: &str,
+        out: &mut Vec<u8>,
+    ) {
         let duration_ns = took.map(|took| took.duration_ns);
         if self.limits.allow(begun.depth, duration_ns) {
-            object(begun, took, ended, out);
+            object((begun, depth), took, ended, out);
             out.push(b'\n');
         }
     }
 }
 
-fn object(begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>) {
+fn object(
+    (begun, depth): (&Begun<'_>, Option<u32>),
+    took: Option<Took>,
+    ended: &str,
+    out: &mut Vec<u8>,
+) {
     let (session, function) = (begun.session, begun.function);
     head(session, out);
     thread(Some(begun.page.ring.0), session, Some(begun.page), out);
@@ -155,7 +166,7 @@ fn object(begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>)
     let module = session.schema.functions().module(function.module);
     text(module.map_or(&[], |module| module.file_name()), out);
     key("depth", out);
-    unsigned(begun.depth.into(), out);
+    number(depth.map(u64::from), out);
     key("self_ns", out);
     number(took.and_then(|took| took.self_ns), out);
     key("ended", out);

@@ -107,6 +107,13 @@ impl<'a> Call<'a> {
         })
     }
 
+    /// Number of calls around it; `None`: one record describes it, and calls around it come later or have none.
+    #[must_use]
+    pub fn known_depth(&self) -> Option<u32> {
+        let is_one_record = self.entry.is_none() && self.entered_ns.is_some();
+        (!is_one_record).then_some(self.depth)
+    }
+
     /// Its duration in ns; `None`: its entry is not known.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {

@@ -7,10 +7,11 @@
 //! | an exit of a function that has one record for each call | one: a whole call |
 //! | an event, a span, a loss | none |
 //!
-//! The walk keeps the open calls of each thread, and nothing of what it has passed.
+//! The walk keeps the open calls of each thread and the open spans, and nothing of what it has passed.
 
 use crate::events::event::Output;
 use crate::events::filter::Filter;
+use crate::events::span_pairs::{Paired, SpanPairs};
 use crate::sums::calls::{Calls, Step};
 use crate::trace_file::dump::Dump;
 
@@ -26,9 +27,12 @@ impl<'a> Calls<'a> {
         mut to: impl FnMut(&Output<'a>, &[Step<'a>], usize),
     ) {
         let mut steps = Vec::new();
+        let mut pairs = SpanPairs::of_part(dump, filter);
         dump.events().for_each(|item| {
-            if let Output::Lost(lost) = &item {
-                self.lose(lost);
+            match (pairs.take(&item), &item) {
+                (_, Output::Lost(lost)) => self.lose(lost),
+                (Paired::Alone, Output::Event(event)) => _ = pairs.native(event),
+                _ => {}
             }
             if !filter.passes_item(&item) {
                 return;
@@ -37,7 +41,7 @@ impl<'a> Calls<'a> {
             let mut depth = 0;
             if let Output::Event(event) = &item {
                 depth = self.depth(event);
-                self.take(event, |step| steps.push(step));
+                self.take_with(&mut pairs, event, |step| steps.push(step));
             }
             to(&item, &steps, depth);
         });

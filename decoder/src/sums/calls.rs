@@ -12,7 +12,7 @@
 use ringmark_format::schema::Shape;
 
 use crate::events::event::{Event, Lost};
-use crate::events::nesting::Nesting;
+use crate::events::nesting::{self, Nesting};
 use crate::events::span_pairs::SpanPairs;
 pub(super) use crate::sums::call::module_name;
 pub use crate::sums::call::{Call, Ended, OpenCall};
@@ -86,21 +86,30 @@ impl<'a> Calls<'a> {
         let mut nesting = std::mem::take(&mut self.nesting);
         match event.took_ns() {
             Some(ns) if event.ty.function.is_none() => {
-                let _ = nesting.end(event.thread(), event.start_tick(), ns);
+                let _ = nesting.end(event.thread(), lasted(event.start_tick(), event, ns));
             }
             _ => self.take_among(&mut nesting, event, to),
         }
         self.nesting = nesting;
     }
 
-    /// As [`Self::take`], for those who have spans from `pairs`: then spans and calls lie in each other.
+    /// As [`Self::take`], for those who have spans from `pairs`: then spans and calls lie in each other, and the own
+    /// time of a call is not known while which records of its thread are missing, those of spans, too.
     pub fn take_with(
         &mut self,
         pairs: &mut SpanPairs,
         event: &Event<'a>,
-        to: impl FnMut(Step<'a>),
+        mut to: impl FnMut(Step<'a>),
     ) {
-        self.take_among(&mut pairs.nesting, event, to);
+        let mut nesting = std::mem::take(&mut pairs.nesting);
+        self.take_among(&mut nesting, event, |mut step| {
+            if let Step::Left(call) | Step::Whole(call) = &mut step {
+                let from = call.entered_tick.unwrap_or(event.tick);
+                call.is_cut |= !pairs.has_all(event, from);
+            }
+            to(step);
+        });
+        pairs.nesting = nesting;
     }
 
     fn take_among(
@@ -236,6 +245,15 @@ impl<'a> Calls<'a> {
     }
 }
 
+/// What ends with this record.
+fn lasted(from: u64, end: &Event<'_>, ns: u64) -> nesting::Ended {
+    nesting::Ended {
+        from,
+        to: end.tick,
+        part: ns,
+    }
+}
+
 impl<'a> Thread<'a> {
     /// A call that one record describes. Calls inside it have been met before.
     fn whole_call(
@@ -249,7 +267,7 @@ impl<'a> Thread<'a> {
         let ticks = FunctionWords::read(*meaning, &event.payload).duration_ticks;
         let start_tick = event.tick.saturating_sub(ticks.unwrap_or(0));
         let duration = event.t_ns.saturating_sub(start);
-        let children_ns = nesting.end(event.thread(), start_tick, duration);
+        let children_ns = nesting.end(event.thread(), lasted(start_tick, event, duration));
         Call {
             session: event.session,
             function,
@@ -262,7 +280,7 @@ impl<'a> Thread<'a> {
             recursive: self.certain.has(event.session, function),
             unsure: false,
             is_cut: start_tick < event.page.from,
-            ended: Ended::Returned,
+            ended: ended(meaning),
             entry: None,
             around: None,
         }
@@ -275,7 +293,7 @@ impl<'a> Thread<'a> {
             && entered >= around.entered_tick
         {
             let took = call.duration_ns().unwrap_or(0);
-            nesting.add(event.thread(), entered, took);
+            nesting.add(event.thread(), lasted(entered, event, took));
         }
     }
 
@@ -316,7 +334,8 @@ impl<'a> Thread<'a> {
     fn pop(&mut self, event: &Event<'a>, ended: Ended, nesting: &mut Nesting) -> Option<Call<'a>> {
         let (last, now) = (self.open.pop()?, event.t_ns);
         let took = now.saturating_sub(last.entered_ns);
-        let children_ns = nesting.end(event.thread(), last.entered_tick, took);
+        let ended_now = lasted(last.entered_tick, event, took);
+        let children_ns = nesting.end(event.thread(), ended_now);
         if !last.unsure {
             self.certain.remove(last.session, last.function);
         }

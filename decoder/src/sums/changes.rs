@@ -72,6 +72,7 @@ impl Side {
             Figure::Mean => times.mean,
             Figure::Median => times.median,
             Figure::P99 => times.p99,
+            Figure::Max => times.longest,
         })
     }
 }
@@ -91,6 +92,8 @@ pub enum Figure {
     Median,
     /// The duration that 99 % of them do not exceed.
     P99,
+    /// The longest.
+    Max,
 }
 
 /// A name in two traces, the first one in front; one of them may lack it.

@@ -137,7 +137,7 @@ impl<'d> Sums<'d> {
 
 impl<'d> Walk<'d> {
     fn new(dump: &'d Dump, counted: Counted) -> Self {
-        let pairs = SpanPairs::new(dump);
+        let pairs = SpanPairs::of_part(dump, &counted.records);
         let filters = (counted.records, counted.conditions);
         Self {
             picker: Picker::new(filters, pairs, counted.tracers, true),

@@ -87,7 +87,7 @@ impl<'d, 'f> Walk<'d, 'f> {
             filter,
             min_ns: 0,
             roots: None,
-            pairs: SpanPairs::new(dump),
+            pairs: SpanPairs::of_part(dump, filter),
             calls: Calls::new(tracers),
             found: Paths::default(),
             spans: SpanPaths::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::events::nesting::Waiting;
+use crate::events::nesting::{Ended, Waiting};
 use crate::events::span::Span;
 use crate::events::span_pairs::CutSpans;
 use crate::sums::call_figures::CallTimes;
@@ -97,7 +97,12 @@ impl SpanProfile {
                     .outermost
                     .entry((span.end.thread(), place))
                     .or_default();
-                ended.end(span.end.start_tick(), ns).min(ns)
+                let ended_now = Ended {
+                    from: span.end.start_tick(),
+                    to: span.end.tick,
+                    part: ns,
+                };
+                ended.end(ended_now).min(ns)
             }
             _ if span.is_inner => span.total_ns,
             _ => 0,
@@ -133,7 +138,12 @@ impl SpanProfile {
         }
         let key = (span.end.thread(), place);
         let ended = self.outermost_times.entry(key).or_default();
-        Some(times.without(ended.end(span.end.start_tick(), times)))
+        let ended_now = Ended {
+            from: span.end.start_tick(),
+            to: span.end.tick,
+            part: times,
+        };
+        Some(times.without(ended.end(ended_now)))
     }
 
     /// Adds spans that the trace does not hold from beginning to end.

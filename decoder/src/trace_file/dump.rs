@@ -62,6 +62,16 @@ pub struct Dump {
 }
 
 impl Dump {
+    /// When the first session began, in ns since 1970: times since the start count from here. `None`: no session says.
+    #[must_use]
+    pub fn start_ns(&self) -> Option<u64> {
+        let starts = self
+            .sessions
+            .iter()
+            .map(|session| session.clock.real_zero_ns);
+        starts.filter(|ns| *ns > 0).min()
+    }
+
     /// What finds the finished spans around records.
     pub(crate) fn span_places(&self) -> SpanPlaces<'_> {
         SpanPlaces {

@@ -115,6 +115,12 @@ impl Session {
             .is_some_and(|header| header.clock != Clock::None as u32)
     }
 
+    /// Whether many of its events share a tick.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.header
+            .is_some_and(|header| header.clock == Clock::Coarse as u32)
+    }
+
     /// What a thread did between two of its records, by their times since the session's start in ns; `None`: it
     /// is not known, as where the trace has no switches of it. Its times make up that from the one to the other.
     #[must_use]

@@ -224,17 +224,32 @@ impl Connection {
         Ok(())
     }
 
+    fn take_ack(&mut self, content: &[u8]) -> io::Result<()> {
+        let ack: Ack = read(content)?;
+        let gone = self.sent - self.waiting_bytes;
+        if ack.durable > gone || ack.durable < self.durable || ack.credit < self.credit {
+            return Err(contradiction("ACK"));
+        }
+        (self.durable, self.credit) = (ack.durable, ack.credit);
+        Ok(())
+    }
+
+    /// Takes the acknowledgements that came before the collector closed: a write fails before they are read.
+    pub(super) fn hear_last_acks(&mut self) {
+        while let Ok(Some(message)) = self.wire.receive() {
+            let is_ack = message.header.kind == kind::ACK;
+            if is_ack && self.take_ack(&message.content).is_err() {
+                break;
+            }
+        }
+    }
+
     /// Acts on a message, or keeps it for the streamer. Messages of later versions are skipped.
     fn take(&mut self, message: &Message) -> io::Result<()> {
         let content = message.content.as_slice();
         match message.header.kind {
             kind::ACK => {
-                let ack: Ack = read(content)?;
-                let gone = self.sent - self.waiting_bytes;
-                if ack.durable > gone || ack.durable < self.durable || ack.credit < self.credit {
-                    return Err(contradiction("ACK"));
-                }
-                (self.durable, self.credit) = (ack.durable, ack.credit);
+                self.take_ack(content)?;
                 self.received.push_back(CollectorMessage::Acknowledged);
                 self.send_waiting()?;
             }

@@ -202,17 +202,20 @@ impl Wire {
         if let Some(message) = self.next_message()? {
             return Ok(Some(message));
         }
-        self.flush()?;
-        self.take_in()?;
-        let message = self.next_message()?;
-        if message.is_none() && self.ended {
+        let (flushed, read) = (self.flush(), self.take_in());
+        if let Some(message) = self.next_message()? {
+            return Ok(Some(message));
+        }
+        // What the other side said before it closed counts, so these errors come after it.
+        read.and(flushed)?;
+        if self.ended {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        if message.is_none() && self.heard_at.elapsed() > SILENT {
+        if self.heard_at.elapsed() > SILENT {
             let text = format!("heard nothing for {} s", SILENT.as_secs());
             return Err(io::Error::new(ErrorKind::TimedOut, text));
         }
-        Ok(message)
+        Ok(None)
     }
 
     /// Reads what has come, within bounds.

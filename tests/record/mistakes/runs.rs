@@ -17,7 +17,12 @@ fn a_recording_of_nothing_replaces_nothing() {
     fs::write(fixture.path("good.rmk.old"), "older").expect("a file");
     let good = fs::read(fixture.path("good.rmk")).expect("a dump");
     let as_it_was = "good.rmk: nothing was written, it is as it was";
-    let by_builder = ["no session appeared", "starts with a builder", as_it_was];
+    let by_builder = [
+        "no session appeared",
+        "starts with a builder",
+        "'ringmark profile -- CMD' shows",
+        as_it_was,
+    ];
     let not_loaded = ["nothing recorded", "ended with 127", as_it_was];
     let rows: [(&str, i32, &[&str], &[&str]); 4] = [
         ("run -o good.rmk -- true", 0, &by_builder, &[]),

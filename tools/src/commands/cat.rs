@@ -166,7 +166,7 @@ fn print_tree(
             break;
         }
     }
-    tree.finish(|made| filter.passes_cut(Some(made.ty)));
+    tree.finish(|made| filter.passes_open(made.ty));
     tree.write(printer, &mut writer, &mut lines);
     Ok(out.write_all(&lines)?)
 }

@@ -50,7 +50,7 @@ impl Args {
             );
             return Err(Failure::usage(text).into());
         }
-        if self.times.to_read()?.is_reversed() {
+        if self.times.is_reversed()? {
             let text = "--from, --to: found an end before the beginning, expected a later one";
             return Err(Failure::usage(text).into());
         }

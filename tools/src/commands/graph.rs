@@ -125,7 +125,10 @@ impl Args {
         };
         let mut calls = calls()?;
         let names = self.names();
+        let mut flat = 0_u64;
         calls.walk(dump, &filter, |item, steps, depth| {
+            let of_one_record = steps.iter().filter(|step| is_of_one_record(step));
+            flat += of_one_record.count() as u64;
             if let Some(steps) = named(&names, item, steps) {
                 graph.take(item, &steps, depth as u32, &mut write);
             }
@@ -134,6 +137,12 @@ impl Args {
         written?;
         if let Some(wanted) = self.name.first().filter(|_| is_empty) {
             note(&printable(&format!("--name {}", no_name(dump, wanted))));
+        }
+        if flat > 0 {
+            note(&format!(
+                "{}, recorded with --min-time, have one record each and stand where they ended: what is around them is not shown",
+                counted(flat, "call")
+            ));
         }
         let open = calls.open_elsewhere().count() as u64;
         if open > 0 {
@@ -172,6 +181,11 @@ impl Args {
         out.write_all(&lines)?;
         Ok(out.finish()?)
     }
+}
+
+/// Whether a step is a call that stands alone, at its end.
+fn is_of_one_record(step: &Step<'_>) -> bool {
+    matches!(step, Step::Whole(call) if call.known_depth().is_none())
 }
 
 /// The steps of an item whose functions `names` lets pass; `None`: the item is not shown. A loss always is.

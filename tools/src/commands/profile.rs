@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_console::file::{Former, is_standard, replace};
+use ringmark_console::file::{Former, is_standard, replace, require_no_trace};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::signals::Signals;
 use ringmark_console::units::{parse_duration, size};
@@ -182,7 +182,7 @@ fn require_place(page: &Path) -> Result<(), Failure> {
             format!("--html {page}: expected the name of a file in a directory that is there");
         return Err(Failure::usage(text));
     }
-    Ok(())
+    require_no_trace(page)
 }
 
 /// The process as its tables call it.

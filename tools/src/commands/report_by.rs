@@ -2,18 +2,21 @@
 
 use std::io::{self, Write};
 
-use ringmark_decoder::{Chosen, Column, Dump, Group, Groups};
+use ringmark_decoder::{Chosen, Column, Dump, Filter, Group, Groups};
 
 use super::export_rows;
 use crate::options::rows::{LinesOption, SortBy};
 use crate::tables::cover;
 use ringmark_console::units::{count, counted, duration};
-use ringmark_console::{Sink, Style, Table, note};
+use ringmark_console::{Failure, Sink, Style, Table, note, printable};
 
 /// Options that ask for something else of a report.
 const OTHERS: [&str; 8] = [
     "slowest", "diff", "html", "json", "tracer", "paths", "callers", "callees",
 ];
+
+/// Fields that are named when one is wanted that is not there.
+const FIELDS_SHOWN: usize = 12;
 
 /// Options that ask for sums by columns.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -71,6 +74,7 @@ impl ByOptions {
             anyhow::Ok(())
         })?;
         let sorted = self.sorted(&groups, shown.sort);
+        require_values(&self.by, &sorted, dump)?;
         let sorted = &sorted[..shown.lines.of(sorted.len())];
         let mut header = Vec::new();
         groups.header(&mut header);
@@ -107,7 +111,7 @@ impl ByOptions {
             false => SortBy::Total,
         };
         match sort.unwrap_or(default) {
-            SortBy::Total => groups.sorted(|group| group.durations.sum_ns()),
+            SortBy::Total => groups.sorted(|group| group.total_ns),
             SortBy::Mean => groups.sorted(|group| group.durations.mean_ns()),
             SortBy::P50 => groups.sorted(|group| group.durations.percentile_ns(50)),
             SortBy::P99 => groups.sorted(|group| group.durations.percentile_ns(99)),
@@ -117,6 +121,34 @@ impl ByOptions {
             SortBy::Own => groups.sorted(|group| group.own_ns),
         }
     }
+}
+
+/// Checks that some row has a value in each column.
+///
+/// # Errors
+/// None has: a mistyped name would put all rows together.
+fn require_values(names: &[String], all: &Sorted<'_>, dump: &Dump) -> Result<(), Failure> {
+    let mut is_there = vec![all.is_empty(); names.len()];
+    for (key, _) in all {
+        let cells = cells(key);
+        let cells = cells.iter().zip(&mut is_there);
+        cells.for_each(|(cell, is_there)| *is_there |= !cell.is_empty());
+    }
+    let Some(place) = is_there.iter().position(|is_there| !is_there) else {
+        return Ok(());
+    };
+    let mut every = Filter::new();
+    let fields = dump.arg_columns(every.name("*")).into_iter();
+    let fields = fields.map(|field| printable(&String::from_utf8_lossy(&field.name)));
+    let fields: Vec<_> = fields.take(FIELDS_SHOWN).collect();
+    let there = match fields.as_slice() {
+        [] => "no event or span has fields".to_owned(),
+        names => format!("fields of events and spans: {}", names.join(", ")),
+    };
+    let name = &names[place];
+    Err(Failure::usage(format!(
+        "--by {name}: no row has a value in it; {there}"
+    )))
 }
 
 /// The groups as a table.
@@ -138,7 +170,7 @@ fn table(groups: &Sorted<'_>, header: &[u8]) -> Table {
         let durations = &group.durations;
         let [p50, p90, p99] = durations.percentiles_ns([50, 90, 99]);
         let times = [
-            durations.sum_ns(),
+            group.total_ns,
             durations.mean_ns(),
             durations.min_ns(),
             p50,

@@ -9,22 +9,17 @@ use ringmark_decoder::{Change, Dump, Figure, Figures};
 use crate::options::rows::{LinesOption, SortBy};
 use crate::tables::change_table;
 
-/// The figure whose change rows are ordered by.
-///
-/// # Errors
-/// Changes have no such figure.
-fn figure(sort: Option<SortBy>) -> Result<Figure, Failure> {
+/// The figure whose change rows are ordered by, or shown where they are ordered by name.
+const fn figure(sort: Option<SortBy>) -> Figure {
     match sort {
         // Two traces seldom hold as many spans, so their totals say little of how long one took.
-        None | Some(SortBy::Mean) => Ok(Figure::Mean),
-        Some(SortBy::Total) => Ok(Figure::Total),
-        Some(SortBy::Own) => Ok(Figure::Own),
-        Some(SortBy::P50) => Ok(Figure::Median),
-        Some(SortBy::P99) => Ok(Figure::P99),
-        Some(SortBy::Count) => Ok(Figure::Count),
-        Some(SortBy::Max | SortBy::Name) => Err(Failure::usage(
-            "--sort: changes have total, self, mean, p50, p99 and count".to_owned(),
-        )),
+        None | Some(SortBy::Mean | SortBy::Name) => Figure::Mean,
+        Some(SortBy::Total) => Figure::Total,
+        Some(SortBy::Own) => Figure::Own,
+        Some(SortBy::P50) => Figure::Median,
+        Some(SortBy::P99) => Figure::P99,
+        Some(SortBy::Max) => Figure::Max,
+        Some(SortBy::Count) => Figure::Count,
     }
 }
 
@@ -55,8 +50,11 @@ pub(super) fn write(
     out: &mut Sink,
 ) -> anyhow::Result<Exit> {
     let [first, second] = traces;
-    let figure = figure(shown.sort)?;
-    let changes = Change::between(&first.figures, &second.figures, figure);
+    let figure = figure(shown.sort);
+    let mut changes = Change::between(&first.figures, &second.figures, figure);
+    if shown.sort == Some(SortBy::Name) {
+        changes.sort_by(|a, b| a.name.cmp(&b.name));
+    }
     if changes.is_empty() && !is_filtered {
         let text = "--diff: neither trace has spans or calls of functions, expected some";
         return Err(Failure::unreadable(text).into());

@@ -3,6 +3,7 @@
 use ringmark_decoder::{Dump, Filter};
 
 use crate::options::event_filter::TimeOptions;
+use crate::options::threads;
 use ringmark_console::{Failure, printable};
 
 /// Options that name calls.
@@ -12,7 +13,7 @@ pub(crate) struct CallOptions {
     #[arg(short = 'T', long, value_name = "NAME")]
     tracer: Option<String>,
     /// Only this thread; may be given several times
-    #[arg(long, value_name = "TID")]
+    #[arg(long, value_name = "TID", value_parser = threads::parse)]
     tid: Vec<u32>,
     #[command(flatten)]
     pub(crate) times: TimeOptions,
@@ -86,6 +87,7 @@ impl CallOptions {
     /// # Errors
     /// A text is no time.
     pub(crate) fn filter(&self, dump: &Dump) -> Result<Filter, Failure> {
+        threads::require(&self.tid, dump)?;
         self.of_threads(self.times.within(dump)?)
     }
 

@@ -10,12 +10,13 @@ use ringmark_decoder::{
 };
 
 use super::moment::{self, Moment};
+use super::threads;
 
 /// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TimeOptions {
     /// Leave out what is before this: 2026-01-31T12:00:00Z, 12:00:00 as lines show it, -10m, or 1.5s
-    /// after the session's start
+    /// after the first session's start
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
     /// Leave out what is at this time and later
@@ -81,12 +82,22 @@ impl TimeOptions {
         (!all.is_empty()).then(|| all.join(" "))
     }
 
-    /// The filter for reading: a time of day is known when the trace is.
+    /// Whether no time can pass: the end is not after the beginning.
+    ///
+    /// # Errors
+    /// A text is no time.
+    pub(crate) fn is_reversed(&self) -> Result<bool, Failure> {
+        Ok(put(self.bounds()?, Filter::new()).is_reversed())
+    }
+
+    /// The filter for reading: a time of day, and the start of the first session, are known when the trace is.
     ///
     /// # Errors
     /// A text is no time.
     pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
-        let mut filter = put(self.bounds()?, Filter::new());
+        let (from, to) = self.bounds()?;
+        let from = from.filter(|from| !matches!(from, Moment::SinceStart(_)));
+        let mut filter = put((from, to), Filter::new());
         if let Some(last) = self.last {
             filter.reads_end(whole_ns(last));
         }
@@ -108,7 +119,7 @@ impl TimeOptions {
     /// A text is no time.
     pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
         let end_ns = dump.verify().last_ns.unwrap_or(0);
-        self.until_ns(end_ns)
+        self.in_trace(dump.start_ns(), end_ns)
     }
 
     /// The filter for a trace that goes on.
@@ -120,13 +131,14 @@ impl TimeOptions {
             let text = "--last: --follow shows what comes, which has no end yet";
             return Err(Failure::usage(text));
         }
-        self.until_ns(now_ns())
+        self.in_trace(None, now_ns())
     }
 
-    fn until_ns(&self, end_ns: u64) -> Result<Filter, Failure> {
+    /// The filter for a trace with this start and end, in ns since 1970.
+    fn in_trace(&self, start_ns: Option<u64>, end_ns: u64) -> Result<Filter, Failure> {
         let (from, to) = self.bounds()?;
-        let on_day = |at: Moment| at.on_day(end_ns, self.utc);
-        let mut filter = put((from.map(on_day), to.map(on_day)), Filter::new());
+        let placed = |at: Moment| at.since(start_ns).on_day(end_ns, self.utc);
+        let mut filter = put((from.map(placed), to.map(placed)), Filter::new());
         if let Some(last) = self.last {
             filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
         }
@@ -297,8 +309,8 @@ pub(crate) struct FilterOptions {
     #[command(flatten)]
     times: TimeOptions,
     /// Only this thread; may be given several times
-    #[arg(long, value_name = "TID")]
-    tid: Vec<String>,
+    #[arg(long, value_name = "TID", value_parser = threads::parse)]
+    tid: Vec<u32>,
     #[command(flatten)]
     conditions: ConditionOptions,
 }
@@ -317,6 +329,7 @@ impl FilterOptions {
     /// # Errors
     /// An option cannot be understood.
     pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
+        threads::require(&self.tid, dump)?;
         self.named(self.times.within(dump)?)
     }
 
@@ -357,12 +370,13 @@ impl FilterOptions {
     /// # Errors
     /// As [`Self::within`].
     pub(crate) fn records(&self, dump: &Dump) -> Result<Filter, Failure> {
+        threads::require(&self.tid, dump)?;
         self.of_threads(self.times.within(dump)?)
     }
 
     fn of_threads(&self, mut filter: Filter) -> Result<Filter, Failure> {
         for tid in &self.tid {
-            let added = filter.tid(tid).map(drop);
+            let added = filter.tid(&tid.to_string()).map(drop);
             added.map_err(|error| Failure::usage(error.to_string()))?;
         }
         Ok(filter)

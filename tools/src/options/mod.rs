@@ -8,3 +8,4 @@ pub(crate) mod perf;
 pub(crate) mod process;
 pub(crate) mod rows;
 pub(crate) mod sessions;
+mod threads;

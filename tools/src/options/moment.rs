@@ -72,6 +72,14 @@ impl Moment {
         }
     }
 
+    /// The same as a time since 1970, if it is one since a start that is known, in ns since 1970.
+    pub(crate) fn since(self, start_ns: Option<u64>) -> Self {
+        match (self, start_ns) {
+            (Self::SinceStart(ns), Some(start_ns)) => Self::Wall(start_ns.saturating_add(ns)),
+            _ => self,
+        }
+    }
+
     /// The same with its day: the last one on which it is not after `end_ns`, since 1970.
     pub(crate) fn on_day(self, end_ns: u64, is_utc: bool) -> Self {
         let Self::OfDay(of_day_ns) = self else {

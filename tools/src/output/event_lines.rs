@@ -148,7 +148,14 @@ impl<'a> Printer<'a> {
     pub(crate) fn cut_spans(&self, dump: &Dump) -> Option<String> {
         let pairs = self.pairs.as_ref().filter(|_| !self.is_done())?;
         let mut cut = pairs.cut(dump);
-        cut.retain(|of_type| self.filter.passes_cut(of_type.ty));
+        cut.retain_mut(|of_type| {
+            let passes = self.filter.passes_cut(of_type.ty);
+            if !passes {
+                // When such a one was is not known; one that is open at the end is in the last time.
+                of_type.no_start = 0;
+            }
+            passes || of_type.ty.is_some_and(|ty| self.filter.passes_open(ty))
+        });
         spans::notice(&cut, pairs.left_out())
     }
 
@@ -181,7 +188,7 @@ impl<'a> Printer<'a> {
     /// whether lines have to say whose they are.
     pub(crate) fn learn_origin(&mut self, dump: &Dump) {
         if self.origin_ns == 0 {
-            self.origin_ns = origin(dump);
+            self.origin_ns = dump.start_ns().unwrap_or(0);
         }
         self.has_process = dump.has_several_hosts();
         if let Some(screen) = &mut self.screen {
@@ -347,10 +354,4 @@ fn moment<'d>(item: &Output<'d>, at_start: bool) -> (u64, &'d Session) {
         Output::Event(event) => (event.wall_ns(), event.session),
         Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
     }
-}
-
-/// ns since 1970 at which the first session began; 0 if no session says.
-fn origin(dump: &Dump) -> u64 {
-    let starts = dump.sessions.iter().map(|s| s.clock.real_zero_ns);
-    starts.filter(|ns| *ns > 0).min().unwrap_or(0)
 }

@@ -155,7 +155,8 @@ fn why_not_traced(pid: u32, off: Option<String>, exit: Option<Exit>) -> String {
         _ => format!(
             "no session appeared in pid {pid}: recorded are sessions that a program starts as \
              RINGMARK says, with ringmark::start_from_env() or ringmark_start_from_env(); one that it \
-             starts with a builder is recorded while it runs: 'ringmark record -p PID'. \
+             starts with a builder is recorded while it runs: 'ringmark record -p PID'; \
+             'ringmark profile -- CMD' shows where the time of any program goes. \
              RINGMARK_VERBOSE=1 has a program say what went wrong"
         ),
     }

@@ -92,6 +92,9 @@ fn shown(figure: Figure, is_wide: bool) -> Vec<(Figure, &'static str)> {
         (Figure::Median, ">P50"),
         (Figure::P99, ">P99"),
     ]);
+    if figure == Figure::Max {
+        all.push((Figure::Max, ">MAX"));
+    }
     all
 }
 
@@ -226,6 +229,7 @@ pub(crate) fn as_json(change: &Change, figure: Figure) -> Value {
         add("mean_ns", side.figure(Figure::Mean));
         add("p50_ns", side.figure(Figure::Median));
         add("p99_ns", side.figure(Figure::P99));
+        add("max_ns", side.figure(Figure::Max));
     }
     objects::object("change", &Head::default(), fields)
 }

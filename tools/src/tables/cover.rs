@@ -88,7 +88,9 @@ fn of_process(covers: &[Cover<'_>]) -> Vec<String> {
             (_, true) => "functions cover",
             (_, false) => "events cover",
         };
-        let is_late = cover.from_ns > from + slack;
+        // A ring in overwrite mode holds the end of a session, another session may have begun later.
+        let is_later = cover.from_ns > from + slack && cover.overwritten == 0;
+        let is_late = cover.from_ns > from + slack && !is_later;
         let is_early = cover.to_ns + slack < to;
         let part = match (is_late, is_early) {
             (true, false) => "only the last ",
@@ -102,6 +104,9 @@ fn of_process(covers: &[Cover<'_>]) -> Vec<String> {
             false => "a time that is not known".to_owned(),
         };
         let mut line = format!("{what} {part}{length}");
+        if is_later {
+            line += &format!(", {} later", duration(cover.from_ns - from));
+        }
         if cover.overwritten > 0 {
             let events = counted(cover.overwritten, "event");
             line += &format!("; {events} before were overwritten");

@@ -63,6 +63,10 @@ impl Streamer {
             let is_there = waits.is_none_or(|waits| self.spill_pages(index, waits));
             index += usize::from(is_there);
             self.hear()?;
+            // Nothing is sent after BYE: the collector would not acknowledge it.
+            if self.link.parting.is_some() {
+                return Ok(());
+            }
         }
         if self.schedule.are_counters_due() {
             let mut index = 0;
@@ -152,8 +156,6 @@ impl Streamer {
     /// Waits until a collector that will close has made durable what it has, and looks after the
     /// rings. Then the error ends the connection, and the dialer looks for the next collector.
     fn part(&mut self, since: Instant, heard: io::Result<()>) -> io::Result<()> {
-        // What it said before it closed counts, even if reading more failed.
-        self.release();
         let durable = |c: &Connection| c.durable() == c.sent();
         if self.link.connection.as_ref().is_some_and(durable)
             || since.elapsed() > self.link.end_within()
@@ -221,11 +223,20 @@ impl Streamer {
             .find(|session| session.uuid == uuid)
     }
 
-    /// Ends the connection after an error, and has all sessions begin again on the next one.
+    /// Ends the connection after an error, and has all sessions begin again on the next one. What the collector
+    /// acknowledged before it closed counts, even if a write failed before it was read.
     pub(super) fn hang_up(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.distrust();
         }
+        if matches!(
+            error.kind(),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+        ) && let Some(connection) = &mut self.link.connection
+        {
+            connection.hear_last_acks();
+        }
+        self.release();
         self.done.sent += self.link.close(&mut self.notices);
         self.sessions
             .iter_mut()
