@@ -147,8 +147,15 @@ impl Inner {
     /// Begins to watch a process, and keeps why if that is refused.
     fn attach(&mut self, pid: u32) -> Option<SwitchWatch> {
         descriptors::take_all();
-        let attached = SwitchWatch::attach(pid);
-        attached.map_err(|error| self.figures.refuse(&error)).ok()
+        match SwitchWatch::attach(pid) {
+            Ok(watch) => Some(watch),
+            // It has ended: what it did was before.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.figures.refuse(&error);
+                None
+            }
+        }
     }
 
     /// Watches the process of a session, if it does not yet.
@@ -164,8 +171,10 @@ impl Inner {
             (Some((_, watch, ranges)), _) => (Some(watch), ranges),
             (None, Some(pid)) => (self.attach(pid), Vec::new()),
             (None, None) => {
-                let error = io::Error::other("it is not seen from here");
-                self.figures.refuse(&error);
+                if !session.ended() {
+                    let error = io::Error::other("its process is out of sight");
+                    self.figures.refuse(&error);
+                }
                 (None, Vec::new())
             }
         };
