@@ -190,6 +190,16 @@ fn a_piece_says_what_the_whole_says() {
 }
 
 #[test]
+fn the_line_of_a_span_says_what_its_thread_did() {
+    let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+    assert!(!text(&read(&bytes).unwrap()).contains("running"));
+    add(&mut bytes, head(0, 100, 0), &turns());
+    let line = text(&read(&bytes).unwrap());
+    let expected = "took=50000000ns running=26000000ns ready=4000000ns waiting=20000000ns}";
+    assert!(line.contains(expected), "{line}");
+}
+
+#[test]
 fn many_switches_are_written_as_several_blocks() {
     let mut bytes = spans(Clock::Monotonic, &[(99, 98)]);
     let each = |n: u64| Switch {

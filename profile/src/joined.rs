@@ -15,6 +15,10 @@ const BUFFERS: [usize; 4] = [1 << 20, 512 << 10, 256 << 10, 128 << 10];
 /// How often the events are opened, where each time other threads were there before than after.
 const ATTEMPTS: u32 = 4;
 
+/// Why there is no buffer, however small.
+const NO_MEMORY: &str =
+    "this user's locked memory is used up: 'ulimit -l' and kernel.perf_event_mlock_kb bound it";
+
 /// Bytes of a record's head, and of the largest record.
 const RECORD_HEAD: usize = 8;
 const LARGEST_RECORD: usize = 16 << 10;
@@ -161,7 +165,11 @@ fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result
             Err(error) => refused = error,
         }
     }
-    Err(refused)
+    match is_refusal(&refused) {
+        // The event itself was allowed.
+        true => Err(io::Error::other(NO_MEMORY)),
+        false => Err(refused),
+    }
 }
 
 /// Has an event write to the buffer of another one.

@@ -13,6 +13,7 @@ use perf_event::{Builder, Clock, SampleFlag};
 use ringmark_format::switches::{self, Switches, turn};
 
 use crate::descriptors::Descriptors;
+use crate::error::ProfileError;
 use crate::joined::Joined;
 use crate::own_numbers::OwnNumbers;
 use crate::sampler::mono_ns;
@@ -73,8 +74,8 @@ impl SwitchWatch {
     /// # Errors
     /// There is no such process, or this user may not, on this host.
     pub fn attach(pid: u32) -> io::Result<Self> {
-        let target = Target::open(pid).map_err(io::Error::other)?;
-        let ours = Target::open(std::process::id()).map_err(io::Error::other)?;
+        let open = |pid| Target::open(pid).map_err(|ProfileError::NoProcess { error, .. }| error);
+        let (target, ours) = (open(pid)?, open(std::process::id())?);
         let events = Joined::begin(|| target.threads(), Descriptors::now(), prepared)?;
         let ours_ahead_ns = ours.monotonic_ahead_ns();
         let now = kernel_ns(ours_ahead_ns);

@@ -233,13 +233,13 @@ fn is_not_known_where_switches_had_no_room() {
     let mut input = child.stdin.take().expect("a pipe");
     input.write_all(b"\n").expect("it reads");
     says("done");
-    let mut watch = match watch {
-        Ok(watch) => watch,
-        Err(why) => return log_skip(&format!("switches are refused here: {why}")),
-    };
-    let mut ranges = watch.take_rest();
+    let taken = watch.map(|mut watch| (watch.take_rest(), watch));
     drop(input);
     assert!(child.wait().expect("its end").success());
+    let (mut ranges, mut watch) = match taken {
+        Ok(taken) => taken,
+        Err(why) => return log_skip(&format!("switches are refused here: {why}")),
+    };
     ranges.extend(watch.take_rest());
     let ends = ranges.windows(2);
     let touch = |pair: &[ringmark_profile::SwitchRange]| {

@@ -212,6 +212,14 @@ impl<'a> Event<'a> {
         Some(self.t_ns.saturating_sub(start))
     }
 
+    /// What its thread did in a finished span or a call that was recorded as a whole; `None`: it is another event, or that
+    /// is not known, as where no switches were recorded.
+    #[must_use]
+    pub fn did(&self) -> Option<ThreadTimes> {
+        self.session.has_switches().then_some(())?;
+        self.thread_times(self.duration_ns()?)
+    }
+
     /// What its thread did in the last so many ns, which began with another of its records; `None`: it is not
     /// known, as where no switches were recorded, or the beginning is that of a call on a stack of its own, which
     /// any thread may have begun.

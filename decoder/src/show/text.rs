@@ -16,6 +16,7 @@ use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::value::Value;
 use crate::words::escape;
 use crate::words::number::{signed, unsigned};
@@ -181,6 +182,7 @@ impl<'a> TextWriter<'a> {
                 out.extend_from_slice(unit.as_bytes());
             }
         }
+        did(span.times, out);
         out.push(b'}');
         span_args(span, out);
         out.push(b'\n');
@@ -303,7 +305,22 @@ pub fn span_args(span: &Span<'_>, out: &mut Vec<u8>) {
 fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {
     let ids = (event.span, event.parent, event.duration_ns());
     span_head(event.ty.kind(), ids, out);
+    did(event.did(), out);
     out.push(b'}');
+}
+
+/// Appends what a thread did, if that is known: ` running=1ns ready=2ns waiting=3ns`.
+fn did(times: Option<ThreadTimes>, out: &mut Vec<u8>) {
+    let Some(times) = times else { return };
+    for (key, ns) in [
+        (" running=", times.running_ns),
+        (" ready=", times.ready_ns),
+        (" waiting=", times.waiting_ns),
+    ] {
+        out.extend_from_slice(key.as_bytes());
+        unsigned(ns, out);
+        out.extend_from_slice(b"ns");
+    }
 }
 
 /// Appends the front of such a part, without the brace at its end.

@@ -194,7 +194,7 @@ pub(crate) struct ConditionOptions {
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
     /// Only what has FIELD=VALUE, or != < <= > >=; 'took' is the duration of a span or a call, as
-    /// in took>20ms; may be given several times
+    /// in took>20ms, 'running', 'ready' and 'waiting' its parts; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     conditions: Vec<String>,
     /// Only this level and more important ones: error, warn, info, debug or trace
@@ -286,6 +286,8 @@ impl ConditionOptions {
                 let args = span.args().into_iter();
                 fields.extend(args.map(|(field, _)| printable_bytes(&field.name)));
                 fields.extend(["took", "busy", "idle", "polls"].map(str::to_owned));
+                let parts = span.times.map(|_| ["running", "ready", "waiting"]);
+                fields.extend(parts.into_iter().flatten().map(str::to_owned));
             }
             Paired::Alone => {
                 if let Output::Event(event) = item

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use ringmark_decoder::{Dump, Event, Lost, Session, Span, event_words, span_args};
+use ringmark_decoder::{Dump, Event, Lost, Session, Span, ThreadTimes, event_words, span_args};
 use ringmark_format::schema::Level;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -50,6 +50,17 @@ struct Line<'s> {
     name: String,
     took_ns: Option<u64>,
     values: String,
+}
+
+/// What kept a thread from running, where that took longer than its running; it stands last, as a narrow terminal cuts
+/// it and not the fields.
+fn held_up(did: Option<ThreadTimes>) -> String {
+    let did = did.unwrap_or_default();
+    let (ns, what) = (did.waiting_ns, "waiting").max((did.ready_ns, "ready"));
+    match ns > did.running_ns {
+        true => format!("  {what} {}", duration(ns)),
+        false => String::new(),
+    }
 }
 
 impl Screen {
@@ -139,7 +150,7 @@ impl Screen {
             level: event.level(),
             name,
             took_ns,
-            values: text(&values),
+            values: text(&values) + &held_up(event.did()),
         };
         self.write(line, wall_ns, time, out);
     }
@@ -162,6 +173,7 @@ impl Screen {
             // Last, so that a narrow terminal cuts it and not the fields.
             values += &format!("  {least}busy {busy} in {polls}");
         }
+        values += &held_up(span.times);
         let end = &span.end;
         let line = Line {
             session: end.session,

@@ -75,7 +75,8 @@ struct Process {
 /// What could not be had.
 #[derive(Debug, Default)]
 struct Figures {
-    /// Why a process was not watched, of the first one.
+    /// Processes that were not watched, and why, of the first one.
+    processes_left_out: u64,
     refused: Option<String>,
     /// Threads that were not watched.
     threads_left_out: u64,
@@ -86,8 +87,10 @@ struct Figures {
 impl Watches {
     /// Watches a program that was just started.
     pub(super) fn begin(&self, pid: u32) {
-        let mut inner = self.0.borrow_mut();
-        inner.early = inner.attach(pid).map(|watch| (pid, watch, Vec::new()));
+        descriptors::take_all();
+        // Where it is refused, it is again when there is a session, and said then.
+        let watch = SwitchWatch::attach(pid).ok();
+        self.0.borrow_mut().early = watch.map(|watch| (pid, watch, Vec::new()));
     }
 
     /// Goes on with a program whose session was not found yet.
@@ -144,8 +147,15 @@ impl Inner {
     /// Begins to watch a process, and keeps why if that is refused.
     fn attach(&mut self, pid: u32) -> Option<SwitchWatch> {
         descriptors::take_all();
-        let attached = SwitchWatch::attach(pid);
-        attached.map_err(|error| self.figures.refuse(&error)).ok()
+        match SwitchWatch::attach(pid) {
+            Ok(watch) => Some(watch),
+            // It has ended: what it did was before.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.figures.refuse(&error);
+                None
+            }
+        }
     }
 
     /// Watches the process of a session, if it does not yet.
@@ -160,7 +170,13 @@ impl Inner {
         let (watch, early) = match (early, pid) {
             (Some((_, watch, ranges)), _) => (Some(watch), ranges),
             (None, Some(pid)) => (self.attach(pid), Vec::new()),
-            (None, None) => (None, Vec::new()),
+            (None, None) => {
+                if !session.ended() {
+                    let error = io::Error::other("its process is out of sight");
+                    self.figures.refuse(&error);
+                }
+                (None, Vec::new())
+            }
         };
         let sessions = HashSet::from([session.uuid()]);
         let process = Process {
@@ -201,6 +217,7 @@ fn key(session: &Session) -> Key {
 
 impl Figures {
     fn refuse(&mut self, error: &io::Error) {
+        self.processes_left_out += 1;
         self.refused.get_or_insert_with(|| error.to_string());
     }
 
@@ -215,8 +232,12 @@ impl Figures {
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(error) = &self.refused {
+            let of = match self.processes_left_out {
+                1 => String::new(),
+                more => format!(" of {} processes", count(more)),
+            };
             lines.push(format!(
-                "--sched: what threads do is not recorded: this user may not watch it here ({error}); {ALLOWED_BY}"
+                "--sched: what threads{of} do is not recorded: this user may not watch it here ({error}); {ALLOWED_BY}"
             ));
         }
         if self.threads_left_out > 0 {
