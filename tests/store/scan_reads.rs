@@ -27,6 +27,8 @@ const SEGMENTS: u32 = 10;
 const PAGES: u64 = 8;
 const PAGE_BYTES: u32 = 16 << 10;
 const STEP: u64 = 2_000_000;
+/// Each session begins so much later than the one before, in ns. Times since the start count from the first one.
+const LATER: u64 = 1_000_000_000;
 
 /// The session of a host in segments, each with its index.
 fn write_host(store: &Path, number: u8) {
@@ -40,6 +42,7 @@ fn write_host(store: &Path, number: u8) {
     fs::create_dir_all(&directory).unwrap();
     let mut header = session_header(Mode::Discard);
     (header.session, header.pid) = (uuid.0, 100 + u32::from(number));
+    header.real_zero_ns += u64::from(number) * LATER;
     let mut attributes = Vec::new();
     attribute::push(&mut attributes, tag::HOST, host.as_bytes());
     attribute::push(&mut attributes, tag::SERVICE_NAME, service.as_bytes());
@@ -153,15 +156,16 @@ fn a_hundredth_of_the_time_on_one_host() {
     assert!(everything.len() as u64 > u64::from(HOSTS) * (events - 1000));
     // From 45 % to 46 % of the whole time.
     let at = |percent: u64| whole_ns / 100 * percent;
-    let [from, to] = [45, 46].map(|percent| REAL_ZERO_NS + at(percent));
-    let window = format!("--from {from} --to {to}");
-    let is_inside = |row: &&String| (from..to).contains(&time(row));
-    for (choice, host, most) in [
-        ("--host host-4", Some(",host-4,"), 5),
-        ("--host host-4 --service shop", Some(",host-4,"), 5),
-        ("--service web*", None, 25),
-        ("", None, 50),
+    let window = format!("--from {}ns --to {}ns", at(45), at(46));
+    // The number of the first host that is chosen comes last.
+    for (choice, host, most, first) in [
+        ("--host host-4", Some(",host-4,"), 5, 4),
+        ("--host host-4 --service shop", Some(",host-4,"), 5, 4),
+        ("--service web*", None, 25, 1),
+        ("", None, 50, 0),
     ] {
+        let start = REAL_ZERO_NS + first * LATER;
+        let is_inside = |row: &&String| (start + at(45)..start + at(46)).contains(&time(row));
         let (found, bytes) = scan(&dir, &store, &format!("{choice} {window}"));
         let of_host = |row: &&String| host.is_none_or(|host| row.contains(host));
         let of_service = |row: &&String| !choice.contains("web") || row.contains(",web/front,");
@@ -183,12 +187,12 @@ fn a_hundredth_of_the_time_on_one_host() {
         assert!(100 * bytes <= most * total, "{choice}: {bytes} of {total}");
     }
     // The last half second of what is chosen: the last segment of each session, which is read twice.
-    let last = everything.iter().map(|row| time(row)).max().unwrap();
     for (choice, most) in [("--host host-4", 5), ("", 30)] {
         let (found, bytes) = scan(&dir, &store, &format!("{choice} --last 500ms"));
-        let expected = everything.iter().filter(|row| {
-            time(row) >= last - 500_000_000 && (choice.is_empty() || row.contains(",host-4,"))
-        });
+        let is_chosen = |row: &&String| choice.is_empty() || row.contains(",host-4,");
+        let chosen = everything.iter().filter(is_chosen);
+        let last = chosen.clone().map(|row| time(row)).max().unwrap();
+        let expected = chosen.filter(|row| time(row) >= last - 500_000_000);
         assert_eq!(found, expected.cloned().collect(), "{choice}");
         assert!(100 * bytes <= most * total, "{choice}: {bytes} of {total}");
     }

@@ -1,5 +1,7 @@
 //! Chooses events by time, thread, name, level and values of fields, as the command line has it.
 
+use std::ops::RangeInclusive;
+
 use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
@@ -19,6 +21,8 @@ pub struct Filter {
     pub(super) to: Option<Moment>,
     /// A store is read from here on, in ns before its end.
     end_ns: Option<u64>,
+    /// The same in ns after its start.
+    since_ns: Option<u64>,
     pub(super) tids: Vec<u32>,
     names: Vec<String>,
     level: Option<Level>,
@@ -126,6 +130,33 @@ impl Filter {
             filter.from_wall_ns(last_ns.saturating_sub(end_ns));
         }
         filter
+    }
+
+    /// Reads only those segments of a store that may reach beyond `ns` after the start of its first session, from which
+    /// [`Self::to_start_ns`] then counts, too. Every event of them passes: where that start is known,
+    /// [`Self::from_wall_ns`] bounds them.
+    pub const fn reads_since(&mut self, ns: u64) -> &mut Self {
+        self.since_ns = Some(ns);
+        self
+    }
+
+    /// This filter for segments of a store whose first session began between these, in ns since 1970; if it may be one
+    /// that is not chosen, not before the first of these.
+    pub(crate) fn since(&self, start_ns: Option<RangeInclusive<u64>>, is_chosen: bool) -> Self {
+        let mut filter = self.clone();
+        let (Some(since_ns), Some(start_ns), None) = (self.since_ns, start_ns, self.from) else {
+            return filter;
+        };
+        filter.from_wall_ns(start_ns.start().saturating_add(since_ns));
+        if let Some(Moment::SinceStart(ns)) = self.to.filter(|_| is_chosen) {
+            filter.to_wall_ns(start_ns.end().saturating_add(ns));
+        }
+        filter
+    }
+
+    /// Whether a store is read from so long after its start on.
+    pub(crate) const fn is_since_start(&self) -> bool {
+        self.since_ns.is_some()
     }
 
     /// Whether only the end of a store is read.

@@ -1,6 +1,8 @@
 //! The index of a segment: times and slots, short enough to be read in place of the segment.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
@@ -110,6 +112,21 @@ impl SegmentIndex {
                 wide(first_t_ns, last_t_ns, SLACK_NS),
                 wide(first_ns, last_ns, slack),
             )
+    }
+
+    /// When its session began, as far as the first event here says, in ns since 1970; `None`: it has no events.
+    #[must_use]
+    pub fn start_ns(&self) -> Option<u64> {
+        let about = &self.about;
+        let start_ns = about.first_ns.saturating_sub(about.first_t_ns);
+        (about.first_ns <= about.last_ns).then_some(start_ns)
+    }
+
+    /// Between which times its session began, in ns since 1970, whichever way clocks are fitted.
+    pub(super) fn starts_within(&self) -> Option<RangeInclusive<u64>> {
+        let slack = self.about.error_ns.saturating_add(SLACK_NS);
+        let ns = self.start_ns()?;
+        Some(ns.saturating_sub(slack)..=ns.saturating_add(slack))
     }
 
     /// A time that the segment's last event does not lie before, in ns since 1970, whichever way clocks are fitted.
@@ -233,4 +250,22 @@ impl IndexBuilder {
             slots,
         })
     }
+}
+
+/// When the first session of segments began, each with its index if it has one. `None`: not known, as where a session has
+/// no index yet.
+pub(super) fn first_start<'i>(
+    segments: impl Iterator<Item = (Uuid, Option<Cow<'i, SegmentIndex>>)>,
+) -> Option<RangeInclusive<u64>> {
+    let mut starts: HashMap<Uuid, Option<RangeInclusive<u64>>> = HashMap::new();
+    for (session, index) in segments {
+        let start = starts.entry(session).or_default();
+        if start.is_none() {
+            *start = index.and_then(|index| index.starts_within());
+        }
+    }
+    let starts: Option<Vec<_>> = starts.into_values().collect();
+    starts?
+        .into_iter()
+        .reduce(|one, other| *one.start().min(other.start())..=*one.end().min(other.end()))
 }

@@ -1,15 +1,16 @@
 //! What to read of a store of objects: the segments whose footers do not rule out that something in them is
 //! chosen, after the schema that those need.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use ringmark_format::Uuid;
 
 use super::files::directory_name;
 use super::footer::{END_BYTES, FooterEntry, SegmentFooter};
-use super::index::SegmentIndex;
+use super::index::{SegmentIndex, first_start};
 use super::object_names::{RAW, SCHEMA, is_raw, schema_session};
 use super::object_source::{ListedObject, ObjectSource};
 use crate::events::filter::Filter;
@@ -71,7 +72,8 @@ pub(super) fn objects(
         let ends = some.iter().zip(ends);
         segments.extend(ends.map(|(object, end)| Segment::new(source, object, end)));
     }
-    let filter = &filter.of_store(last_ns(&segments, choice));
+    let filter = filter.of_store(last_ns(&segments, choice));
+    let filter = &filter.since(start_ns(&segments, choice), choice.is_by_host());
     let segments = segments.into_iter();
     let segments: Vec<_> = segments
         .map(|segment| segment.object(filter, choice))
@@ -140,6 +142,16 @@ fn last_ns(segments: &[Segment], choice: &SessionChoice) -> Option<u64> {
     let chosen = entries.filter(|entry| is_chosen(entry, choice));
     let indexes = chosen.filter_map(|entry| entry.index.as_ref());
     indexes.filter_map(SegmentIndex::ends_after_ns).max()
+}
+
+/// When the first of the sessions began that may be chosen, in ns since 1970. `None`: not known.
+fn start_ns(segments: &[Segment], choice: &SessionChoice) -> Option<RangeInclusive<u64>> {
+    if segments.iter().any(|segment| segment.footer.is_none()) {
+        return None;
+    }
+    let entries = segments.iter().flat_map(Segment::sessions);
+    let chosen = entries.filter(|entry| is_chosen(entry, choice));
+    first_start(chosen.map(|entry| (entry.session, entry.index.as_ref().map(Cow::Borrowed))))
 }
 
 /// Whether the session may be of a host and a service that are chosen.

@@ -1,14 +1,18 @@
 //! Trace files and stores read into one dump: of a store, only the segments that may hold what is
 //! looked for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
 
 use super::files::{ID_FILE, SegmentName, dumps_below, host, parse_stored, service_directory};
+use super::footer::FooterEntry;
+use super::index::{SegmentIndex, first_start};
 use super::index_file::load_index;
 use super::object_names::is_object_store;
 use super::object_source::{DirectorySource, ObjectSource};
@@ -49,7 +53,8 @@ pub fn read<E: From<Unreadable>>(
     builder.choose(choice.clone());
     let files = all.read_stores(files, &mut builder, (filter, choice))?;
     let files = expanded(&files)?;
-    let filter = &filter.of_store(last_ns(&files, filter, choice));
+    let filter = filter.of_store(last_ns(&files, filter, choice));
+    let filter = &filter.since(start_ns(&files, &filter, choice), choice.is_by_host());
     for file in &files {
         let File { path, is_segment } = file;
         let named = parse_stored(path).filter(|_| *is_segment);
@@ -69,8 +74,8 @@ pub fn read<E: From<Unreadable>>(
             && let Some(index) = load_index(path)
             && !index.may_pass(filter)
         {
-            let bytes = index.about.segment_bytes;
-            builder.leave_out(index.session, &index.slots, bytes);
+            let about = (index.start_ns(), index.about.segment_bytes);
+            builder.leave_out(index.session, &index.slots, about);
             all.oldest.there(named);
             continue;
         }
@@ -249,8 +254,8 @@ impl Segments {
             Step::LeaveOut(entries, bytes) => {
                 let mut bytes = Some(bytes);
                 for entry in entries {
-                    let slots = entry.index.map(|index| index.slots).unwrap_or_default();
-                    builder.leave_out(entry.session, &slots, bytes.take().unwrap_or(0));
+                    let bytes = bytes.take().unwrap_or(0);
+                    leave_out(&entry, bytes, builder);
                 }
             }
             Step::Read => {
@@ -272,8 +277,8 @@ impl Segments {
                     }
                 }
                 for entry in left_out {
-                    let slots = entry.index.map(|index| index.slots).unwrap_or_default();
-                    builder.leave_out(entry.session, &slots, entry.bytes.into());
+                    let bytes = entry.bytes.into();
+                    leave_out(&entry, bytes, builder);
                 }
             }
         }
@@ -292,6 +297,14 @@ impl Segments {
         dump.removed_segments = self.removed;
         Ok(dump)
     }
+}
+
+/// Leaves out what a session has in a segment.
+fn leave_out(entry: &FooterEntry, bytes: u64, builder: &mut DumpBuilder) {
+    let index = entry.index.as_ref();
+    let slots = index.map_or(&[][..], |index| &index.slots);
+    let start_ns = index.and_then(SegmentIndex::start_ns);
+    builder.leave_out(entry.session, slots, (start_ns, bytes));
 }
 
 /// Text about segments that were removed.
@@ -336,6 +349,30 @@ fn last_ns(files: &[File], filter: &Filter, choice: &SessionChoice) -> Option<u6
         .filter_map(|file| load_index(&file.path));
     let ends = indexes.map(|index| index.ends_after_ns());
     ends.flatten().max()
+}
+
+/// When the first of the sessions began that may be chosen, in ns since 1970, by the indexes of segments. `None`: not known, or not
+/// asked for.
+fn start_ns(
+    files: &[File],
+    filter: &Filter,
+    choice: &SessionChoice,
+) -> Option<RangeInclusive<u64>> {
+    if !filter.is_since_start() {
+        return None;
+    }
+    let may_be_chosen = |file: &&File| {
+        let host = file.host().map(str::as_bytes);
+        let service = file.service();
+        file.is_segment
+            && host.is_none_or(|host| choice.host_passes(host))
+            && service.is_none_or(|service| choice.service_directory_may_pass(service))
+    };
+    let files = files.iter().filter(may_be_chosen);
+    first_start(files.filter_map(|file| {
+        let session = parse_stored(&file.path)?.session;
+        Some((session, load_index(&file.path).map(Cow::Owned)))
+    }))
 }
 
 /// The files to read: for a store's directory, the trace files below it.

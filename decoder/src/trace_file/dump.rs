@@ -46,6 +46,8 @@ pub struct Dump {
     pub bytes: u64,
     /// Bytes of segments that were left out; see [`DumpBuilder::leave_out`].
     pub left_out_bytes: u64,
+    /// When the first session began of which a segment was left out, in ns since 1970.
+    left_out_start_ns: Option<u64>,
     /// Segments of a store that were removed while it was read. What is not here of their
     /// events counts as if they had been removed before.
     pub removed_segments: u64,
@@ -69,6 +71,7 @@ impl Dump {
             .sessions
             .iter()
             .map(|session| session.clock.real_zero_ns);
+        let starts = starts.chain(self.left_out_start_ns);
         starts.filter(|ns| *ns > 0).min()
     }
 
@@ -260,14 +263,21 @@ impl DumpBuilder {
     }
 
     /// Tells of a segment that is not read: what its index lists is not missing. `slots` are the
-    /// slots of `session` in the segment, `bytes` is its size.
-    pub fn leave_out(&mut self, session: Uuid, slots: &[IndexSlot], bytes: u64) {
+    /// slots of `session` in the segment, `bytes` is its size, and the session began at `start_ns`, since 1970.
+    pub fn leave_out(
+        &mut self,
+        session: Uuid,
+        slots: &[IndexSlot],
+        (start_ns, bytes): (Option<u64>, u64),
+    ) {
         let place = Place {
             source: "an index".into(),
             block: 0,
             offset: 0,
         };
         self.session(session, &place).leave_out(slots);
+        let starts = self.dump.left_out_start_ns.into_iter().chain(start_ns);
+        self.dump.left_out_start_ns = starts.min();
         self.dump.left_out_bytes += bytes;
     }
 

@@ -90,14 +90,20 @@ impl TimeOptions {
         Ok(put(self.bounds()?, Filter::new()).is_reversed())
     }
 
-    /// The filter for reading: a time of day, and the start of the first session, are known when the trace is.
+    /// The filter for reading: a time of day is known when the trace is.
     ///
     /// # Errors
     /// A text is no time.
     pub(crate) fn to_read(&self) -> Result<Filter, Failure> {
         let (from, to) = self.bounds()?;
-        let from = from.filter(|from| !matches!(from, Moment::SinceStart(_)));
-        let mut filter = put((from, to), Filter::new());
+        let mut filter = match from {
+            Some(Moment::SinceStart(ns)) => {
+                let mut filter = put((None, to), Filter::new());
+                filter.reads_since(ns);
+                filter
+            }
+            from => put((from, to), Filter::new()),
+        };
         if let Some(last) = self.last {
             filter.reads_end(whole_ns(last));
         }
