@@ -19,8 +19,6 @@ pub(crate) struct ConnectionContext {
     pub(crate) store: Storage,
     /// Who may come. It may change.
     pub(crate) admission: watch::Sender<Arc<AdmissionRules>>,
-    /// The signed policy that streamers are sent. It may change.
-    pub(crate) policy: watch::Sender<Option<Arc<Vec<u8>>>>,
     /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,

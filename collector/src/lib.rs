@@ -39,7 +39,6 @@ mod mutex;
 mod notice;
 mod options;
 mod peer;
-pub mod policy_key;
 mod reason;
 mod refusals;
 mod server;

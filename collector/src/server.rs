@@ -125,7 +125,6 @@ impl Collector {
         let context = Arc::new(ConnectionContext {
             store,
             admission: watch::Sender::new(AdmissionRules::new(options.token, &options.denied)),
-            policy: watch::Sender::new(options.policy.map(Arc::new)),
             handshake_within: options.handshake_within,
             figures: figures.clone(),
             guesses: TokenGuesses::default(),

@@ -80,8 +80,8 @@ impl CollectorSettings {
         Figures::set(&figures.certificate_renewal_timestamp_seconds, renew_at);
     }
 
-    /// Takes over what can change: certificates, token, denied hosts, what is kept, the limits of
-    /// each host, and the policy. Connections go on, except those of hosts that are denied now.
+    /// Takes over what can change: certificates, token, denied hosts, what is kept, and the limits of
+    /// each host. Connections go on, except those of hosts that are denied now.
     ///
     /// # Errors
     /// Another option differs. Then nothing changes.
@@ -95,12 +95,6 @@ impl CollectorSettings {
         let _ = self.context.admission.send_replace(rules);
         self.context.store.keep(options.store.retention);
         self.context.shares.limit(options.hosts);
-        let policy = options.policy.map(Arc::new);
-        self.context.policy.send_if_modified(|before| {
-            let is_new = *before != policy;
-            *before = policy;
-            is_new
-        });
         Ok(())
     }
 }
@@ -156,7 +150,6 @@ mod tests {
             connections: 1,
             hosts: HostLimits::default(),
             memory_bytes: 1,
-            policy: None,
             metrics: None,
         }
     }

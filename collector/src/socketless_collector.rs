@@ -58,7 +58,6 @@ impl SocketlessCollector {
         let context = Arc::new(ConnectionContext {
             store: Storage::Disk(Box::new(store)),
             admission: watch::Sender::default(),
-            policy: watch::Sender::default(),
             handshake_within: Duration::ZERO,
             memory: BlockMemory::new(MEMORY, figures.clone()),
             connections: Arc::new(Semaphore::new(1)),

@@ -10,7 +10,7 @@ use crate::mailbox::MailboxHeader;
 use crate::objects::{Footer, FooterEnd, FooterSession};
 use crate::open_span::{Frame, OpenSpans, StackHeader};
 use crate::page::PageHeader;
-use crate::progress::{GoneRange, Progress, ProgressPolicy, ProgressSlot};
+use crate::progress::{GoneRange, Progress, ProgressSlot};
 use crate::removals::{Removals, Removed};
 use crate::schema::{EntryHeader, EventEntry, FieldEntry};
 use crate::session::{Extent, SessionHeader, SessionState};
@@ -22,7 +22,7 @@ use crate::stream::{
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 44] {
+pub fn layout_table() -> [StructLayout; 43] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -51,7 +51,6 @@ pub fn layout_table() -> [StructLayout; 44] {
         Progress::LAYOUT,
         ProgressSlot::LAYOUT,
         GoneRange::LAYOUT,
-        ProgressPolicy::LAYOUT,
         Hello::LAYOUT,
         Welcome::LAYOUT,
         Refused::LAYOUT,

@@ -43,7 +43,7 @@ pub(crate) fn arguments(
 }
 
 /// Where a text is no TOML, and why, in one line.
-pub(super) fn mistake(text: &str, error: &toml::de::Error) -> String {
+fn mistake(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start);
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

@@ -42,7 +42,6 @@ documents! {
     guide_crash "docs/src/crash.md"
     guide_engines "docs/src/engines.md"
     guide_faq "docs/src/faq.md"
-    guide_fleet_policy "docs/src/fleet-policy.md"
     guide_fleet_sizing "docs/src/fleet-sizing.md"
     guide_fleet_tables "docs/src/fleet-tables.md"
     guide_functions "docs/src/functions.md"

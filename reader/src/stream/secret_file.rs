@@ -34,8 +34,6 @@ pub(super) enum CredentialsFault {
     BadCertificate(#[source] pem::Error),
     #[error("no private key in PEM: {0}")]
     NoKey(#[source] pem::Error),
-    #[error("no public key in PEM, expected that of 'ringmark policy key'")]
-    NoPublicKey,
     #[error("not the key of {}: {source}", cert.display())]
     OtherKey {
         cert: PathBuf,

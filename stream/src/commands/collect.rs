@@ -17,7 +17,6 @@ use ringmark_collector::store::objects::ObjectStore;
 pub(crate) use self::args::Args;
 use self::log::{Log, Report};
 use self::option_source::OptionSource;
-use crate::commands::policy;
 use crate::service::Service;
 use ringmark_console::descriptors;
 use ringmark_console::signals::Signals;
@@ -77,13 +76,12 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let options = args.collector_options()?;
     let report = Report::new(&args)?;
-    let policy = policy::sent(options.policy.as_deref());
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start_in(place, options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut log = Log::start(args.log)?;
-    log.started(&collector, policy);
+    log.started(&collector);
     let addresses = collector.addresses();
     let (figures, settings) = (collector.figures(), collector.settings());
     let mut service = Service::started();

@@ -54,8 +54,7 @@ Example: ringmark store ls /var/lib/ringmark --by day")]
     #[command(after_help = "\
 EVENT and HEARD are how long ago the last event was, and the last thing that the
 host said. COMPLETE: everything older is here or counted; 'whole': all is.
-SEGMENT is the hour in which its last segment came, UTC. BUDGET counts events
-left out by budget, POLICY is the serial of the policy that holds.
+SEGMENT is the hour in which its last segment came, UTC.
 
   silent    a program goes on, and nothing was heard of it for --silent
   lagging   something older than --lag may still come

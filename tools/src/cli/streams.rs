@@ -17,8 +17,6 @@ pub(crate) enum Streams {
     Store(Words),
     /// Make certificates for streams over tls://
     Certs(Words),
-    /// Sign what hosts record and send of each service, for collectors to carry
-    Policy(Words),
 }
 
 /// All that follows: it is not looked at here.

@@ -15,7 +15,6 @@ use ringmark_console::json::JsonOption;
 use ringmark_console::units::{parse_duration, parse_size};
 use ringmark_reader::stream::Address;
 
-use crate::commands::policy;
 use crate::credentials::CredentialOptions;
 use crate::log::LogOptions;
 use crate::objects;
@@ -36,8 +35,8 @@ the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.
 
 SIGHUP: the collector reads its file, certificates and token again. It takes
-over certificates, --token-file, --policy, --deny, --keep-*, --min-free, limits
-of a host and the log. Another option that changed, or a mistake, is logged, and
+over certificates, --token-file, --deny, --keep-*, --min-free, limits of a host
+and the log. Another option that changed, or a mistake, is logged, and
 nothing changes. On a terminal without --config, SIGHUP ends the collector.
 
 --json prints an object when it listens, one each second, and one at the end.
@@ -106,10 +105,6 @@ pub(crate) struct Args {
     /// Remove segments whose last event is older than TIME, such as 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) keep_age: Option<Duration>,
-    /// Send FILE, a signed policy, to all streamers that take policies (see 'ringmark policy'); read
-    /// again at SIGHUP
-    #[arg(long, value_name = "FILE")]
-    pub(super) policy: Option<PathBuf>,
     /// Most connections at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(super) connections: usize,
@@ -240,11 +235,6 @@ impl Args {
                 bytes_per_second: self.rate_per_host,
             },
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
-            policy: self
-                .policy
-                .as_deref()
-                .map(policy::read_signed)
-                .transpose()?,
             metrics: self.metrics.clone(),
         })
     }
