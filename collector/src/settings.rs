@@ -112,7 +112,6 @@ fn first_difference(a: &CollectorOptions, b: &CollectorOptions) -> Option<&'stat
         ("sync", x.sync != y.sync),
         ("segment-size", x.segment_bytes != y.segment_bytes),
         ("segment-age", x.segment_age != y.segment_age),
-        ("session-memory", x.session_bytes != y.session_bytes),
         ("init, group-readable", x.directory != y.directory),
     ];
     let first = differences.into_iter().find(|(_, differs)| *differs);

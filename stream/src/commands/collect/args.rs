@@ -120,10 +120,6 @@ pub(crate) struct Args {
     /// blocks on their way in
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     pub(super) memory: u64,
-    /// Memory for what is known of sessions: their schema, and what is stored of them; one host gets
-    /// an eighth
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
-    pub(super) session_memory: u64,
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
@@ -251,7 +247,7 @@ impl Args {
                 min_free: self.min_free,
                 age: self.keep_age,
             },
-            session_bytes: self.session_memory,
+            session_bytes: StoreOptions::SESSION_BYTES,
             directory: DirectoryOptions {
                 init: self.init,
                 group_readable: self.group_readable,
