@@ -35,9 +35,6 @@ pub struct CompactOptions {
     /// Delete segments that were uploaded longer ago, if their rows are in the tables
     #[arg(long, value_name = "TIME")]
     pub keep_raw: Option<String>,
-    /// Delete files that a killed run left, which no log names, if they are older: 24h or more
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    pub keep_orphans: String,
     /// Remove all rows of a host from the tables. Segments keep its events until --keep-raw deletes them
     #[arg(long, value_name = "HOST")]
     pub rm_host: Option<String>,
