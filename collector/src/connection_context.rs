@@ -12,7 +12,6 @@ use crate::deny_rule::DenyRule;
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
 use crate::storage::Storage;
-use crate::token_guesses::TokenGuesses;
 
 /// The collector as its connections see it.
 pub(crate) struct ConnectionContext {
@@ -22,7 +21,6 @@ pub(crate) struct ConnectionContext {
     /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) guesses: TokenGuesses,
     pub(crate) memory: BlockMemory,
     /// One permit for each connection of a proved host.
     pub(crate) connections: Arc<Semaphore>,

@@ -49,7 +49,6 @@ mod settings;
 pub mod socketless_collector;
 mod storage;
 pub mod store;
-mod token_guesses;
 mod unix_socket;
 #[cfg_attr(not(feature = "models"), expect(unreachable_pub))]
 mod unproved;

@@ -19,7 +19,6 @@ mod sessions;
 pub(crate) mod stepped;
 mod terms;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringmark_format::Uuid;
@@ -42,7 +41,6 @@ use crate::reason::Reason;
 use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
 use lane::Lane;
-use proof::Guesser;
 use sessions::{Sessions, is_stored};
 use terms::ACK_AFTER;
 pub(crate) use terms::DRAIN_WITHIN;
@@ -79,8 +77,6 @@ pub(crate) struct Peer {
     context: Arc<ConnectionContext>,
     /// What it proved before the greeting.
     proof: PeerProof,
-    /// Where it comes from; `None`: a unix socket.
-    address: Option<IpAddr>,
     /// The host that it speaks for; empty before the greeting is over.
     host: String,
     /// Its place among the connections of all hosts and of its own, from the greeting on.
@@ -132,7 +128,6 @@ impl Peer {
             sent_drain: false,
             context,
             proof: accepted.peer,
-            address: accepted.address,
             host: String::new(),
             admission: None,
             skipped: 0,
@@ -191,11 +186,7 @@ impl Peer {
             return Err(ConnectionEnd::refused(Reason::Version, text));
         }
         let rules = self.rules.borrow_and_update().clone();
-        let guesser = Guesser {
-            address: self.address,
-            all: &self.context.guesses,
-        };
-        self.host = proof::prove(&self.proof, &rules, &hello, guesser)?;
+        self.host = proof::prove(&self.proof, &rules, &hello)?;
         self.admit()?;
         let credit = self.more_credit();
         let store = &self.context.store;

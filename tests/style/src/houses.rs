@@ -288,7 +288,6 @@ pub const FLOORS: &[House<'_>] = &[
             "host_clock",
             "host_shares",
             "unproved",
-            "token_guesses",
             "block_memory",
             "incoming_block",
             "unix_socket",
