@@ -110,7 +110,7 @@ struct Sizes {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX
     #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// Say what came in each day or hour, UTC

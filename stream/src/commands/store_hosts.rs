@@ -24,7 +24,7 @@ const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Hosts {
-    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX
     #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// A host that has said nothing for TIME is silent

@@ -20,7 +20,8 @@ Examples:
   ringmark compact file:///srv/traces
   ringmark compact file:///srv/traces --merge --keep-raw 48h")]
 pub struct CompactOptions {
-    /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX or
+    /// az://CONTAINER/PREFIX
     #[arg(value_name = "URL")]
     pub store: String,
     /// Where the tables are: another directory or bucket [default: the store]

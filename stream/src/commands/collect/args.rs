@@ -57,8 +57,8 @@ pub(crate) struct Args {
     /// Directory of the store: a store, or an empty directory
     #[arg(long, value_name = "DIR", required_unless_present_any = ["config", "objects"])]
     pub(super) store: Option<PathBuf>,
-    /// Store objects below file:///DIR, s3://BUCKET/PREFIX, az:// or gs:// instead, which other collectors
-    /// may do at the same time
+    /// Store objects below file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX instead, which other
+    /// collectors may do at the same time
     #[arg(long, value_name = "URL", conflicts_with = "store", value_parser = parse_objects)]
     pub(super) objects: Option<PathBuf>,
     /// With --objects: put what came when the first of it is this old, and acknowledge it then
@@ -156,8 +156,9 @@ pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
         return Ok(PathBuf::from(text));
     }
     let path = local_path(PathBuf::from(text));
-    let wrong =
-        || format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://");
+    let wrong = || {
+        format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX")
+    };
     match path.as_os_str() == text {
         true => Err(wrong()),
         false => Ok(path),
