@@ -2,6 +2,7 @@
 
 mod allocator;
 mod args;
+mod kind_of_store;
 mod log;
 mod option_source;
 
@@ -44,6 +45,8 @@ impl Args {
             note("the options are valid");
             return Ok(Exit::FINE);
         }
+        // Before another binary is looked for.
+        args.check_kind_of_store()?;
         if args.objects.is_some() {
             allocator::set_up();
         }
