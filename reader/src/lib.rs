@@ -20,6 +20,7 @@ pub mod host;
 mod interval;
 mod pages;
 mod recording;
+pub mod regular_file;
 mod sessions;
 mod share;
 #[cfg(feature = "stream")]

@@ -263,6 +263,7 @@ pub const FLOORS: &[House<'_>] = &[
             "share",
             "interval",
             "whole_file",
+            "regular_file",
             "sessions",
             "host",
             "pages",
