@@ -135,8 +135,6 @@ pub fn stream(to: &Address, place: &Place, way: Way) -> Sent {
         zero_copy: way.zero_copy,
         upload: Upload::Always,
         bytes_per_second: None,
-        policy_key: None,
-        policy_max: Vec::new(),
     };
     let mut streamer = Streamer::new(options).expect("a session");
     // From the connection on, as for the others: a ring is mapped in once in its life, while there

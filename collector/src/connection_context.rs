@@ -12,19 +12,15 @@ use crate::deny_rule::DenyRule;
 use crate::figures::Figures;
 use crate::host_shares::HostShares;
 use crate::storage::Storage;
-use crate::token_guesses::TokenGuesses;
 
 /// The collector as its connections see it.
 pub(crate) struct ConnectionContext {
     pub(crate) store: Storage,
     /// Who may come. It may change.
     pub(crate) admission: watch::Sender<Arc<AdmissionRules>>,
-    /// The signed policy that streamers are sent. It may change.
-    pub(crate) policy: watch::Sender<Option<Arc<Vec<u8>>>>,
     /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) guesses: TokenGuesses,
     pub(crate) memory: BlockMemory,
     /// One permit for each connection of a proved host.
     pub(crate) connections: Arc<Semaphore>,

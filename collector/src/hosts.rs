@@ -31,7 +31,6 @@ struct Host {
     lost_events: AtomicU64,
     overwritten_pages: AtomicU64,
     missing_pages: AtomicU64,
-    over_budget_events: AtomicU64,
     /// When a loss was counted last, ns since 1970.
     loss_ns: AtomicU64,
     removed_segments: AtomicU64,
@@ -47,7 +46,7 @@ type Figure = (
 );
 
 /// All figures of a host. Those that end in `_seconds` are held in ns.
-const FIGURES: [Figure; 12] = [
+const FIGURES: [Figure; 11] = [
     (
         "connections",
         "gauge",
@@ -101,12 +100,6 @@ const FIGURES: [Figure; 12] = [
         "gauge",
         "When one of these three grew last, in seconds since 1970; 0: never since the collector started.",
         |h| &h.loss_ns,
-    ),
-    (
-        "over_budget_events_total",
-        "counter",
-        "Events that the host left out by budget, of threads of which a page came.",
-        |h| &h.over_budget_events,
     ),
     (
         "removed_segments_total",
@@ -220,11 +213,6 @@ impl HostLosses {
     /// Counts pages that did not come.
     pub(crate) fn missing(&self, pages: u64) {
         self.add(&self.0.missing_pages, pages);
-    }
-
-    /// Counts events that the host left out by budget: no loss.
-    pub(crate) fn left_out(&self, events: u64) {
-        self.0.over_budget_events.fetch_add(events, Relaxed);
     }
 
     fn add(&self, figure: &AtomicU64, n: u64) {

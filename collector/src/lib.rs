@@ -39,7 +39,6 @@ mod mutex;
 mod notice;
 mod options;
 mod peer;
-pub mod policy_key;
 mod reason;
 mod refusals;
 mod server;
@@ -50,7 +49,6 @@ mod settings;
 pub mod socketless_collector;
 mod storage;
 pub mod store;
-mod token_guesses;
 mod unix_socket;
 #[cfg_attr(not(feature = "models"), expect(unreachable_pub))]
 mod unproved;

@@ -138,8 +138,6 @@ pub(crate) enum Incoming {
 
 /// A connection that is ready for the greeting.
 pub(crate) struct AcceptedStream {
-    /// Where it comes from; `None`: a unix socket.
-    pub(crate) address: Option<IpAddr>,
     pub(crate) bytes: Box<dyn Bytes>,
     pub(crate) peer: PeerProof,
 }
@@ -163,45 +161,33 @@ struct HandshakeError {
 }
 
 impl Incoming {
-    /// Shakes hands if TLS is spoken here, within this time, with a peer at this address.
+    /// Shakes hands if TLS is spoken here, within this time.
     ///
     /// # Errors
     /// The peer is refused, or gone.
-    pub(crate) async fn secure(
-        self,
-        address: Option<IpAddr>,
-        within: Duration,
-    ) -> Result<AcceptedStream, ConnectionEnd> {
+    pub(crate) async fn secure(self, within: Duration) -> Result<AcceptedStream, ConnectionEnd> {
         match self {
             Self::Tcp(stream) => Ok(AcceptedStream {
-                address,
                 bytes: Box::new(stream),
                 peer: PeerProof::Nothing,
             }),
             Self::Unix(stream) => Ok(AcceptedStream {
-                address,
                 bytes: Box::new(stream),
                 peer: PeerProof::Local,
             }),
-            Self::Tls(tcp, acceptor) => {
-                match timeout(within, shake(tcp, address, acceptor)).await {
-                    Ok(shaken) => shaken,
-                    Err(_) => {
-                        let text = format!("no TLS handshake within {} s", within.as_secs_f32());
-                        Err(ConnectionEnd::refused(Reason::Handshake, text))
-                    }
+            Self::Tls(tcp, acceptor) => match timeout(within, shake(tcp, acceptor)).await {
+                Ok(shaken) => shaken,
+                Err(_) => {
+                    let text = format!("no TLS handshake within {} s", within.as_secs_f32());
+                    Err(ConnectionEnd::refused(Reason::Handshake, text))
                 }
-            }
+            },
         }
     }
 }
 
 /// The TLS handshake. A streamer that does not speak TLS is told so in its own protocol.
-async fn shake(
-    tcp: TcpStream,
-    address: Option<IpAddr>,
-    acceptor: TlsAcceptor,
-) -> Result<AcceptedStream, ConnectionEnd> {
+async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, ConnectionEnd> {
     let mut first = [0];
     if tcp.peek(&mut first).await? == 0 {
         return Err(ConnectionEnd::Gone(Departure::Closed));
@@ -218,7 +204,6 @@ async fn shake(
             let certificate = PeerCertificate::of(chain);
             let bytes = Box::new(tls);
             Ok(AcceptedStream {
-                address,
                 bytes,
                 peer: PeerProof::Certificate(certificate),
             })

@@ -19,8 +19,6 @@ pub(crate) struct Introduction {
     pub(crate) host: String,
     /// Empty: none was sent.
     pub(crate) token: Vec<u8>,
-    /// It knows policies.
-    pub(crate) knows_policies: bool,
 }
 
 /// Reads the content of HELLO; `None`: it is too short.
@@ -32,9 +30,6 @@ pub(crate) fn introduction(content: &[u8]) -> Option<Introduction> {
         version_major: hello.version_major,
         host: String::from_utf8_lossy(find(tag::HOST)).into_owned(),
         token: find(tag::TOKEN).to_vec(),
-        knows_policies: Attributes::new(attributes)
-            .find(tag::POLICY_SERIAL)
-            .is_some(),
     })
 }
 
@@ -106,11 +101,6 @@ pub(crate) fn ack(durable: u64, credit: u64) -> Vec<u8> {
 /// PING.
 pub(crate) fn ping(ping: &Ping) -> Vec<u8> {
     message(kind::PING, Uuid([0; 16]), ping.as_bytes())
-}
-
-/// POLICY: a signed policy.
-pub(crate) fn policy(signed: &[u8]) -> Vec<u8> {
-    message(kind::POLICY, Uuid([0; 16]), signed)
 }
 
 /// DRAIN: asks the streamer to go.

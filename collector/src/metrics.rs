@@ -1,6 +1,7 @@
 //! The figures as a web page for monitoring, served by a thread of their own: it answers whatever
 //! the connections and the store are doing.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +15,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::figures::{Figures, HEALTHY_WITHIN, UPLOADS_OVER};
 
@@ -22,7 +24,7 @@ use crate::figures::{Figures, HEALTHY_WITHIN, UPLOADS_OVER};
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long a request and its answer may take together.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Most clients at a time: monitoring needs a few.
+/// Most clients at a time: monitoring needs a few, and each takes a descriptor.
 const CLIENTS_MAX: usize = 64;
 
 /// A place at which figures are asked for.
@@ -64,7 +66,7 @@ impl MetricsServer {
 }
 
 async fn answer_all(listener: TcpListener, figures: Arc<Figures>, mut end: watch::Receiver<()>) {
-    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let mut clients = Clients::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -74,12 +76,8 @@ async fn answer_all(listener: TcpListener, figures: Arc<Figures>, mut end: watch
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
-        // Beyond that a client is closed at once: each takes a descriptor.
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            continue;
-        };
         let figures = figures.clone();
-        tokio::spawn(async move {
+        let client = tokio::spawn(async move {
             let page = |request| Ok::<_, Infallible>(page(&request, &figures));
             let answer = service_fn(|request| std::future::ready(page(request)));
             let mut http = http1::Builder::new();
@@ -87,8 +85,26 @@ async fn answer_all(listener: TcpListener, figures: Arc<Figures>, mut end: watch
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answer);
             let _ = tokio::time::timeout(ANSWER_WITHIN, served).await;
-            drop(place);
         });
+        clients.take(client.abort_handle());
+    }
+}
+
+/// The clients that are being answered, the oldest first.
+#[derive(Default)]
+struct Clients(VecDeque<AbortHandle>);
+
+impl Clients {
+    /// Takes one more. Where there are too many, the oldest is closed: one that sends half a request and waits keeps
+    /// nobody from asking how the collector is.
+    fn take(&mut self, client: AbortHandle) {
+        self.0.retain(|known| !known.is_finished());
+        if self.0.len() >= CLIENTS_MAX
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+        self.0.push_back(client);
     }
 }
 
@@ -134,6 +150,9 @@ fn ready(why_not: Option<&str>) -> (StatusCode, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     fn status(method: Method, uri: &str) -> u16 {
@@ -151,6 +170,31 @@ mod tests {
             assert_eq!(status(Method::GET, other), 404, "{other}");
         }
         assert_eq!(status(Method::POST, "/metrics"), 405);
+    }
+
+    #[test]
+    fn half_requests_keep_nobody_from_asking() {
+        let figures = Arc::new(Figures::default());
+        let (end, ending) = watch::channel(());
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let server = MetricsServer { listener: server };
+        let place = server.address().unwrap();
+        server.serve(figures, ending).unwrap();
+        let half = |_| {
+            let mut client = TcpStream::connect(place).unwrap();
+            client.write_all(b"GET /health HTTP/1.1\r\n").unwrap();
+            client
+        };
+        let held: Vec<_> = (0..CLIENTS_MAX + 16).map(half).collect();
+        let mut probe = TcpStream::connect(place).unwrap();
+        probe
+            .write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        probe.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        drop((held, end));
     }
 
     #[test]

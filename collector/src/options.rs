@@ -32,8 +32,6 @@ pub struct CollectorOptions {
     pub hosts: HostLimits,
     /// Memory for large blocks of all connections, in bytes; at least 16 MiB are used.
     pub memory_bytes: usize,
-    /// The signed policy that streamers are sent, as it is; `None`: none is.
-    pub policy: Option<Vec<u8>>,
     /// The `HOST:PORT` at which its figures are served.
     pub metrics: Option<String>,
 }

@@ -19,7 +19,6 @@ mod sessions;
 pub(crate) mod stepped;
 mod terms;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringmark_format::Uuid;
@@ -42,7 +41,6 @@ use crate::reason::Reason;
 use acks::Acks;
 use connection::{BUFFER, Connection, SILENT};
 use lane::Lane;
-use proof::Guesser;
 use sessions::{Sessions, is_stored};
 use terms::ACK_AFTER;
 pub(crate) use terms::DRAIN_WITHIN;
@@ -79,8 +77,6 @@ pub(crate) struct Peer {
     context: Arc<ConnectionContext>,
     /// What it proved before the greeting.
     proof: PeerProof,
-    /// Where it comes from; `None`: a unix socket.
-    address: Option<IpAddr>,
     /// The host that it speaks for; empty before the greeting is over.
     host: String,
     /// Its place among the connections of all hosts and of its own, from the greeting on.
@@ -93,9 +89,6 @@ pub(crate) struct Peer {
     room: watch::Receiver<bool>,
     /// Who may come.
     rules: watch::Receiver<Arc<AdmissionRules>>,
-    /// The policy that it is sent, if it takes one.
-    policy: watch::Receiver<Option<Arc<Vec<u8>>>>,
-    knows_policies: bool,
     /// Whether the collector is about to end.
     draining: watch::Receiver<bool>,
     /// It was asked to go.
@@ -131,13 +124,10 @@ impl Peer {
             room: context.store.room(),
             lane: Lane::of(&context),
             rules: context.admission.subscribe(),
-            policy: context.policy.subscribe(),
-            knows_policies: false,
             draining: context.draining.clone(),
             sent_drain: false,
             context,
             proof: accepted.peer,
-            address: accepted.address,
             host: String::new(),
             admission: None,
             skipped: 0,
@@ -196,13 +186,7 @@ impl Peer {
             return Err(ConnectionEnd::refused(Reason::Version, text));
         }
         let rules = self.rules.borrow_and_update().clone();
-        let guesser = Guesser {
-            address: self.address,
-            all: &self.context.guesses,
-        };
-        self.host = proof::prove(&self.proof, &rules, &hello, guesser)?;
-        self.knows_policies = hello.knows_policies;
-        self.policy.mark_changed();
+        self.host = proof::prove(&self.proof, &rules, &hello)?;
         self.admit()?;
         let credit = self.more_credit();
         let store = &self.context.store;
@@ -250,7 +234,6 @@ impl Peer {
             proof::check_validity(&self.proof)?;
             let ping_at = self.connection.ping_if_due().await?;
             self.drain_if_due().await?;
-            self.send_policy_if_new().await?;
             let mut until = ping_at.min(heard_at + SILENT);
             if self.acks.is_to_sync() && self.lane.is_none() {
                 until = until.min(TokioInstant::now() + ACK_AFTER);
@@ -266,7 +249,6 @@ impl Peer {
                     self.acknowledge(self.acks.durable()).await?;
                 }
                 _ = self.draining.changed(), if !self.sent_drain => {}
-                _ = self.policy.changed() => self.policy.mark_changed(),
                 _ = self.rules.changed() => {
                     let rules = self.rules.borrow_and_update().clone();
                     proof::check_denied(&self.proof, &rules, &self.host)?;
@@ -280,17 +262,6 @@ impl Peer {
         if *self.draining.borrow_and_update() && !self.sent_drain {
             self.sent_drain = true;
             self.connection.say(&messages::drain()).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends the policy to a streamer that knows policies, if it has not got this one. None takes a policy back.
-    async fn send_policy_if_new(&mut self) -> Result<(), ConnectionEnd> {
-        if self.policy.has_changed().unwrap_or(false) {
-            let policy = self.policy.borrow_and_update().clone();
-            if let Some(policy) = policy.filter(|_| self.knows_policies) {
-                self.connection.say(&messages::policy(&policy)).await?;
-            }
         }
         Ok(())
     }
@@ -369,7 +340,7 @@ impl Peer {
                 self.connection.shutdown().await;
                 Err(ConnectionEnd::Gone(Departure::Bye))
             }
-            stream::kind::HELLO..=stream::kind::DRAIN | stream::kind::POLICY => {
+            stream::kind::HELLO..=stream::kind::DRAIN => {
                 let text = format!("a message of kind {} out of place", header.kind);
                 Err(ConnectionEnd::protocol(text))
             }

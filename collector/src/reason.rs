@@ -47,8 +47,6 @@ reasons! {
     NoToken "no_token" DENIED,
     /// It showed another token.
     WrongToken "wrong_token" DENIED,
-    /// Its address showed other tokens too often.
-    Guesses "guesses" BUSY,
     /// Its host is denied.
     DeniedHost "denied_host" DENIED,
     /// Its certificate is denied.

@@ -26,7 +26,6 @@ use crate::storage::Storage;
 use crate::store::objects::ObjectStore;
 use crate::store::usage::{self, Period};
 use crate::store::{StoreError, StoreOptions};
-use crate::token_guesses::TokenGuesses;
 use crate::unproved::{Place, Unproved};
 
 /// Longest wait between two cares of the store: closing and removing old segments.
@@ -125,10 +124,8 @@ impl Collector {
         let context = Arc::new(ConnectionContext {
             store,
             admission: watch::Sender::new(AdmissionRules::new(options.token, &options.denied)),
-            policy: watch::Sender::new(options.policy.map(Arc::new)),
             handshake_within: options.handshake_within,
             figures: figures.clone(),
-            guesses: TokenGuesses::default(),
             memory: BlockMemory::new(memory, figures.clone()),
             connections: Arc::new(Semaphore::new(options.connections)),
             shares: HostShares::new(options.hosts, memory),
@@ -297,7 +294,7 @@ async fn serve(
     let (figures, within) = (context.figures.clone(), context.handshake_within);
     // Its memory is given back after the greeting.
     let greet = Box::pin(async {
-        let secured = accepted.incoming.secure(accepted.address, within);
+        let secured = accepted.incoming.secure(within);
         Peer::greeted(secured.await?, context).await
     });
     let greeted = tokio::select! {

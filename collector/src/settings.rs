@@ -80,8 +80,8 @@ impl CollectorSettings {
         Figures::set(&figures.certificate_renewal_timestamp_seconds, renew_at);
     }
 
-    /// Takes over what can change: certificates, token, denied hosts, what is kept, the limits of
-    /// each host, and the policy. Connections go on, except those of hosts that are denied now.
+    /// Takes over what can change: certificates, token, denied hosts, what is kept, and the limits of
+    /// each host. Connections go on, except those of hosts that are denied now.
     ///
     /// # Errors
     /// Another option differs. Then nothing changes.
@@ -95,12 +95,6 @@ impl CollectorSettings {
         let _ = self.context.admission.send_replace(rules);
         self.context.store.keep(options.store.retention);
         self.context.shares.limit(options.hosts);
-        let policy = options.policy.map(Arc::new);
-        self.context.policy.send_if_modified(|before| {
-            let is_new = *before != policy;
-            *before = policy;
-            is_new
-        });
         Ok(())
     }
 }
@@ -118,7 +112,6 @@ fn first_difference(a: &CollectorOptions, b: &CollectorOptions) -> Option<&'stat
         ("sync", x.sync != y.sync),
         ("segment-size", x.segment_bytes != y.segment_bytes),
         ("segment-age", x.segment_age != y.segment_age),
-        ("session-memory", x.session_bytes != y.session_bytes),
         ("init, group-readable", x.directory != y.directory),
     ];
     let first = differences.into_iter().find(|(_, differs)| *differs);
@@ -156,7 +149,6 @@ mod tests {
             connections: 1,
             hosts: HostLimits::default(),
             memory_bytes: 1,
-            policy: None,
             metrics: None,
         }
     }

@@ -16,7 +16,6 @@ use crate::listen::{AcceptedStream, PeerProof};
 use crate::peer::Peer;
 use crate::storage::Storage;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
-use crate::token_guesses::TokenGuesses;
 
 /// Memory for large blocks, in bytes.
 const MEMORY: usize = 16 << 20;
@@ -58,19 +57,16 @@ impl SocketlessCollector {
         let context = Arc::new(ConnectionContext {
             store: Storage::Disk(Box::new(store)),
             admission: watch::Sender::default(),
-            policy: watch::Sender::default(),
             handshake_within: Duration::ZERO,
             memory: BlockMemory::new(MEMORY, figures.clone()),
             connections: Arc::new(Semaphore::new(1)),
             shares: HostShares::new(HostLimits::default(), MEMORY),
             figures,
-            guesses: TokenGuesses::default(),
             draining,
         });
         let accepted = AcceptedStream {
             bytes: Box::new(tokio::io::join(Cursor::new(sent), Vec::new())),
             peer: PeerProof::Local,
-            address: None,
         };
         let end = self.runtime.block_on(async {
             match Peer::greeted(accepted, context).await {

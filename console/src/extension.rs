@@ -24,7 +24,7 @@ const FLEET: (&str, &str) = ("ringmark-fleet", "fleet");
 /// The same for SQL.
 pub const QUERY: (&str, &str) = ("ringmark-query", "query");
 /// The schemes of addresses of stores that need it.
-const SCHEMES: [&str; 3] = ["s3://", "az://", "gs://"];
+const SCHEMES: [&str; 2] = ["s3://", "az://"];
 
 /// The extension of this binary.
 static INSTALLED: OnceLock<Box<dyn Extension>> = OnceLock::new();

@@ -15,7 +15,6 @@ pub mod given;
 pub mod json;
 mod options;
 pub mod pager;
-pub mod policy;
 pub mod printer;
 pub mod progress;
 pub mod shell;

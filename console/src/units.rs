@@ -123,14 +123,6 @@ pub fn overwritten(events: u64) -> String {
     }
 }
 
-/// What follows a count of lost events: `; 1,234 events were left out by budget`, or nothing.
-pub fn over_budget(events: u64) -> String {
-    match events {
-        0 => String::new(),
-        events => format!("; {} were left out by budget", counted(events, "event")),
-    }
-}
-
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -87,8 +87,6 @@ pub mod tag {
     pub const END_WITHIN: u16 = 99;
     /// Stream: what an acknowledgement says, u32: see [`crate::stream::ack_level`].
     pub const ACK_LEVEL: u16 = 100;
-    /// Stream: a streamer knows policies, and this is the serial of the newest one that it took, u64; 0: none.
-    pub const POLICY_SERIAL: u16 = 101;
 }
 
 /// Appends one attribute to `out`: header, value, and zeros up to a multiple of 8.

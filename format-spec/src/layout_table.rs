@@ -10,7 +10,7 @@ use crate::mailbox::MailboxHeader;
 use crate::objects::{Footer, FooterEnd, FooterSession};
 use crate::open_span::{Frame, OpenSpans, StackHeader};
 use crate::page::PageHeader;
-use crate::progress::{GoneRange, Progress, ProgressPolicy, ProgressSlot};
+use crate::progress::{GoneRange, Progress, ProgressSlot};
 use crate::removals::{Removals, Removed};
 use crate::schema::{EntryHeader, EventEntry, FieldEntry};
 use crate::session::{Extent, SessionHeader, SessionState};
@@ -23,7 +23,7 @@ use crate::switches::{Switch, Switches};
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 46] {
+pub fn layout_table() -> [StructLayout; 45] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -54,7 +54,6 @@ pub fn layout_table() -> [StructLayout; 46] {
         Progress::LAYOUT,
         ProgressSlot::LAYOUT,
         GoneRange::LAYOUT,
-        ProgressPolicy::LAYOUT,
         Hello::LAYOUT,
         Welcome::LAYOUT,
         Refused::LAYOUT,

@@ -36,7 +36,6 @@ pub mod objects;
 pub mod open_span;
 pub mod page;
 pub mod panics;
-pub mod policy;
 pub mod progress;
 pub mod record;
 pub mod removals;

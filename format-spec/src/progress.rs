@@ -7,8 +7,6 @@ pub mod cause {
     pub const OVERWRITTEN: u32 = 1;
     /// They waited in the streamer's spill, and its file is damaged or gone.
     pub const SPILL: u32 = 2;
-    /// The budget of their service did not allow them.
-    pub const BUDGET: u32 = 3;
 }
 
 /// Age of the latest PROGRESS of a session, in ms, after which its host counts as silent.
@@ -17,8 +15,7 @@ pub const SILENT_FOR_MS: u32 = 600_000;
 pub const ALL_SENT: u32 = 1;
 
 layout! {
-    /// Start of a PROGRESS block. `slots` [`ProgressSlot`]s follow, then `ranges` [`GoneRange`]s, then
-    /// a [`ProgressPolicy`] if a policy holds.
+    /// Start of a PROGRESS block. `slots` [`ProgressSlot`]s follow, then `ranges` [`GoneRange`]s.
     pub struct Progress: 56 {
         /// Number of the connection over which the streamer sends the session, from 1.
         0 epoch: u32,
@@ -67,15 +64,5 @@ layout! {
         16 to: u64,
         /// Reservations in them, as far as known.
         24 events: u64,
-    }
-}
-
-layout! {
-    /// The policy that holds for a session, at the end of a PROGRESS block.
-    pub struct ProgressPolicy: 16 {
-        /// Its serial.
-        0 serial: u64,
-        /// When it ends, in seconds since 1970.
-        8 until_s: u64,
     }
 }

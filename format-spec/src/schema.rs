@@ -112,8 +112,8 @@ numbered! {
 }
 
 impl Shape {
-    /// Whether records of this shape come only for spans that were on when they were made. No pattern, filter
-    /// or policy speaks of them: they go on until the span ends. Else a reader would find a thread in a span that
+    /// Whether records of this shape come only for spans that were on when they were made. No pattern
+    /// and no filter speaks of them: they go on until the span ends. Else a reader would find a thread in a span that
     /// ended long ago.
     #[must_use]
     pub const fn has_no_switch(self) -> bool {

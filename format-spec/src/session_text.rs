@@ -9,7 +9,6 @@
 //! | --- | --- | --- |
 //! | `ping` | nothing | `pong` |
 //! | `filter DIRECTIVES` | replaces its filter, forgets patterns | `enabled=N`, types that are enabled now |
-//! | `policy until=SECONDS RULES` | replaces its policy; RULES are the two below, one after the other | `enabled=N` |
 //! | `enable PATTERN [level=L] [category=C]` | enables the types that match | `matched=N`, types that match |
 //! | `disable PATTERN [level=L] [category=C]` | disables them | the same |
 //! | the last two, where no type matches | follows the pattern for later types | `matched=0 closest=NAME,NAME` |
@@ -31,10 +30,6 @@ use crate::schema::Level;
 const PING: &str = "ping";
 /// First word of a request with a new filter.
 const FILTER: &str = "filter";
-/// First word of a request with a new policy.
-const POLICY: &str = "policy";
-/// What stands before the end of a policy.
-const UNTIL: &str = "until=";
 
 /// What a controller requests of a session.
 ///
@@ -52,43 +47,8 @@ pub enum SessionRequest<'a> {
     Ping,
     /// Replaces the filter by these directives, `info,hyper=debug`.
     Filter(&'a str),
-    /// Replaces the policy.
-    Policy(PolicyRules<'a>),
     /// Enables or disables the event types that match.
     Switch(Switch, TypePattern<'a>),
-}
-
-/// Rules that only take away: of those that match a type the last one counts, and a type that it
-/// disables is off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PolicyRules<'a> {
-    /// When the session forgets them, in seconds since 1970.
-    pub until_s: u64,
-    /// Requests to enable and to disable, one after the other; empty: none.
-    pub rules: &'a str,
-}
-
-impl<'a> PolicyRules<'a> {
-    /// Reads the rules.
-    ///
-    /// # Errors
-    /// One of them cannot be understood.
-    pub fn read(&self) -> Result<Vec<(Switch, TypePattern<'a>)>, WrongRequest> {
-        let mut words = self.rules.split_whitespace().peekable();
-        let mut rules = Vec::new();
-        while let Some(verb) = words.next() {
-            let switch =
-                Switch::of_verb(verb).ok_or_else(|| WrongRequest::Rule(verb.to_owned()))?;
-            // An option has a '=', a verb has none.
-            let name = words.next().ok_or(WrongRequest::NoPattern)?;
-            let mut rule = Vec::from([name]);
-            while let Some(option) = words.next_if(|word| word.contains('=')) {
-                rule.push(option);
-            }
-            rules.push((switch, TypePattern::parse(rule.into_iter())?));
-        }
-        Ok(rules)
-    }
 }
 
 /// Which way event types are switched.
@@ -134,9 +94,6 @@ impl fmt::Display for SessionRequest<'_> {
         match self {
             Self::Ping => f.write_str(PING),
             Self::Filter(directives) => write!(f, "{FILTER} {directives}"),
-            Self::Policy(PolicyRules { until_s, rules }) => {
-                write!(f, "{POLICY} {UNTIL}{until_s} {rules}")
-            }
             Self::Switch(switch, pattern) => {
                 write!(f, "{} {}", switch.verb(), pattern.name)?;
                 if let Some(level) = pattern.level {
@@ -161,31 +118,11 @@ impl<'a> SessionRequest<'a> {
         let verb = words.next().unwrap_or_default();
         let switch = Switch::of_verb(verb);
         Ok(match (verb, switch) {
-            (POLICY, _) => Some(Self::Policy(PolicyRules::parse(text)?)),
             (PING, _) => Some(Self::Ping),
             (FILTER, _) => Some(Self::Filter(words.next().unwrap_or_default())),
             (_, Some(switch)) => Some(Self::Switch(switch, TypePattern::parse(words)?)),
             _ => None,
         })
-    }
-}
-
-impl<'a> PolicyRules<'a> {
-    fn parse(text: &'a str) -> Result<Self, WrongRequest> {
-        let after_verb = text
-            .trim_start()
-            .get(POLICY.len()..)
-            .unwrap_or_default()
-            .trim_start();
-        let (until, rules) = after_verb.split_once(' ').unwrap_or((after_verb, ""));
-        let seconds = until
-            .strip_prefix(UNTIL)
-            .and_then(|digits| digits.parse().ok());
-        let parsed = Self {
-            until_s: seconds.ok_or_else(|| WrongRequest::Until(until.to_owned()))?,
-            rules,
-        };
-        parsed.read().map(|_| parsed)
     }
 }
 
@@ -223,10 +160,6 @@ pub enum WrongRequest {
     Level(String),
     /// A word after the pattern that is neither a level nor a category.
     Option(String),
-    /// The word after `policy`, which is not when it ends.
-    Until(String),
-    /// The first word of a rule, which is no verb of one.
-    Rule(String),
 }
 
 impl fmt::Display for WrongRequest {
@@ -236,8 +169,6 @@ impl fmt::Display for WrongRequest {
             Self::NoPattern => f.write_str("a pattern is missing"),
             Self::Level(found) => write!(f, "level: found {found:?}, {expected}"),
             Self::Option(found) => write!(f, "unknown option {found:?}"),
-            Self::Until(found) => write!(f, "found {found:?}, expected {UNTIL}SECONDS"),
-            Self::Rule(found) => write!(f, "found {found:?}, expected enable or disable"),
         }
     }
 }
@@ -256,7 +187,7 @@ impl core::error::Error for WrongRequest {}
 pub enum SessionAnswer<'a> {
     /// To [`SessionRequest::Ping`].
     Pong,
-    /// To [`SessionRequest::Filter`] and [`SessionRequest::Policy`]: the number of event types that are enabled now.
+    /// To [`SessionRequest::Filter`]: the number of event types that are enabled now.
     Enabled(u64),
     /// To [`SessionRequest::Switch`]: the number of event types that match.
     Matched(u64),

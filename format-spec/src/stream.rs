@@ -22,8 +22,6 @@ pub mod kind {
     pub const DRAIN: u16 = 39;
     /// Streamer: nothing follows; close when all is acknowledged. No content.
     pub const BYE: u16 = 40;
-    /// Collector, to a streamer that knows policies: a signed policy as text; see [`crate::policy`].
-    pub const POLICY: u16 = 41;
 }
 
 /// Why a peer was refused, for programs; the text of the message says it for people.
@@ -56,7 +54,7 @@ pub mod ack_level {
 /// Major version of the protocol.
 pub const STREAM_MAJOR: u16 = 1;
 /// Minor version of the protocol.
-pub const STREAM_MINOR: u16 = 2;
+pub const STREAM_MINOR: u16 = 1;
 /// Longest time between two blocks of a collector, in ms: it sends a PING where it has no other.
 pub const PING_EVERY_MS: u32 = 2000;
 /// After this long without a block, in ms, the other side is taken for gone.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use ringmark_format::schema::Level;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::session_text::{
-    PolicyRules, SessionAnswer, SessionRequest, Switch, TypePattern, WrongRequest,
+    SessionAnswer, SessionRequest, Switch, TypePattern, WrongRequest,
 };
 
 /// Patterns, categories and directives: words, whatever else is in them.
@@ -129,48 +129,5 @@ proptest! {
         let text = format!("{verb}{text}");
         let _ = SessionRequest::parse(&text);
         let _ = SessionAnswer::parse(&text);
-    }
-}
-
-#[test]
-fn a_policy_is_rules_one_after_the_other() {
-    let text = "policy until=99 disable * enable enable level=warn disable a category=c";
-    let request = SessionRequest::parse(text).unwrap().unwrap();
-    assert_eq!(request.to_string(), text);
-    let SessionRequest::Policy(policy) = request else {
-        panic!("{request:?}");
-    };
-    let rules = policy.read().unwrap();
-    let names: Vec<_> = rules
-        .iter()
-        .map(|(switch, rule)| (*switch, rule.name))
-        .collect();
-    let (on, off) = (Switch::Enable, Switch::Disable);
-    assert_eq!(
-        (policy.until_s, names),
-        (99, vec![(off, "*"), (on, "enable"), (off, "a")])
-    );
-    assert_eq!(rules[1].1.level, Some(Level::Warn));
-    assert_eq!(rules[2].1.category, Some("c"));
-    let nothing = SessionRequest::parse("policy until=0").unwrap().unwrap();
-    assert_eq!(
-        nothing,
-        SessionRequest::Policy(PolicyRules {
-            until_s: 0,
-            rules: ""
-        })
-    );
-    for (text, expected) in [
-        ("policy", "found \"\", expected until=SECONDS"),
-        ("policy until=x", "found \"until=x\""),
-        (
-            "policy until=1 *",
-            "found \"*\", expected enable or disable",
-        ),
-        ("policy until=1 disable", "a pattern is missing"),
-        ("policy until=1 disable * loud=1", "unknown option"),
-    ] {
-        let told = SessionRequest::parse(text).unwrap_err().to_string();
-        assert!(told.contains(expected), "{text}: {told}");
     }
 }

@@ -13,7 +13,7 @@ use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
     block, clock, counters, ending, function, layout_table, mailbox, objects, open_span, page,
-    policy, progress, record, removals, store, stream, switches,
+    progress, record, removals, store, stream, switches,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -295,8 +295,6 @@ fn later_singles() -> Vec<Row> {
         single("stream::AGAIN", stream::AGAIN),
         single("stream::END_MAX_MS", stream::END_MAX_MS),
         single("stream::REFERENCES_WITHIN_MS", stream::REFERENCES_WITHIN_MS),
-        single("policy::POLICY_BYTES_MAX", policy::POLICY_BYTES_MAX as u64),
-        single("policy::RULES_BYTES_MAX", policy::RULES_BYTES_MAX as u64),
         single("progress::ALL_SENT", progress::ALL_SENT),
         single("progress::SILENT_FOR_MS", progress::SILENT_FOR_MS),
         magic("store::STORE_MAGIC", &store::STORE_MAGIC),

@@ -1,8 +1,7 @@
-//! Text of the command line, of the environment and of operators: filters, patterns, sizes, times, options, policies.
+//! Text of the command line, of the environment and of operators: filters, patterns, sizes, times, options, requests.
 
 use ringmark::Options;
 use ringmark_decoder::{Dump, DumpBuilder, Filter, parse_timestamp};
-use ringmark_format::policy::{POLICY_BYTES_MAX, Policy, UncheckedPolicy};
 use ringmark_format::session_text::SessionRequest;
 
 #[path = "../../console/src/units.rs"]
@@ -20,7 +19,7 @@ pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else {
         return;
     };
-    policies(text);
+    requests(text);
     match what % 4 {
         0 => options(text),
         1 => directives(text),
@@ -29,17 +28,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// A policy, or the rules of one in a request to a session.
-fn policies(text: &str) {
-    if let Ok(policy) = Policy::parse(text) {
-        assert_eq!(Policy::parse(&policy.to_string()), Ok(policy.clone()));
-        let signed = policy.with_signature(&[7; 64]);
-        let split = UncheckedPolicy::split(signed.as_bytes()).map(|split| split.signature);
-        assert!(signed.len() > POLICY_BYTES_MAX || split == Ok([7; 64]));
-    }
-    if let Err(wrong) = UncheckedPolicy::split(text.as_bytes()) {
-        assert!(!wrong.to_string().is_empty());
-    }
+/// A request to a session.
+fn requests(text: &str) {
     if let Ok(Some(request)) = SessionRequest::parse(text) {
         assert!(SessionRequest::parse(&request.to_string()).is_ok());
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, refuse, report};
 
-use crate::commands::{certs, collect, policy, store, stream};
+use crate::commands::{certs, collect, store, stream};
 
 /// Streams what programs record to a collector, and keeps what came
 #[derive(Debug, Parser)]
@@ -29,7 +29,6 @@ enum Command {
     Collect(collect::Args),
     Store(store::Args),
     Certs(certs::Args),
-    Policy(policy::Args),
 }
 
 impl Command {
@@ -39,7 +38,6 @@ impl Command {
             Self::Collect(args) => args.run(Cli::command()),
             Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),
-            Self::Policy(args) => args.run(),
         }
     }
 }

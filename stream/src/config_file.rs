@@ -5,7 +5,6 @@
 //! several times. `${NAME}` in a text stands for a variable of the environment.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
@@ -13,6 +12,7 @@ use clap::{Arg, Command};
 use toml::{Table, Value};
 
 use ringmark_console::Failure;
+use ringmark_reader::regular_file;
 
 /// Options that have no place in a file: they say what to do, and where the file is.
 const NOT_IN_FILE: [&str; 4] = ["config", "check", "help", "version"];
@@ -27,7 +27,8 @@ pub(crate) fn arguments(
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, Failure> {
     let at = |text: String| Failure::usage(format!("{}: {text}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
+    let (bytes, _) = regular_file::read(path).map_err(|error| at(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| at(error.to_string()))?;
     let table: Table = text.parse().map_err(|error| at(mistake(&text, &error)))?;
     let mut arguments = Vec::new();
     for (key, value) in &table {
@@ -43,7 +44,7 @@ pub(crate) fn arguments(
 }
 
 /// Where a text is no TOML, and why, in one line.
-pub(super) fn mistake(text: &str, error: &toml::de::Error) -> String {
+fn mistake(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start);
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -114,6 +115,8 @@ fn substituted(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<Vec<String>, String> {

@@ -1,8 +1,8 @@
 //! The commands of Ringmark for streams: `stream` sends sessions to a collector, `collect` is one, `store` looks at what
-//! it keeps, `certs` and `policy` sign for both. `ringmark` goes on as `ringmark-stream` to run one of them.
+//! it keeps, `certs` signs for both. `ringmark` goes on as `ringmark-stream` to run one of them.
 //!
-//! `cli` is the command line, `commands` has a module per command. They share the rest: `credentials`, `policy_file` and
-//! `config_file` are read; `log` with its `repeats`, `metrics_file` and `service` are how a command that runs on reports;
+//! `cli` is the command line, `commands` has a module per command. They share the rest: `credentials` and `config_file`
+//! are read; `log` with its `repeats`, `metrics_file` and `service` are how a command that runs on reports;
 //! `objects` is where another binary keeps what `collect` stores.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,6 @@ mod credentials;
 mod log;
 mod metrics_file;
 mod objects;
-mod policy_file;
 mod repeats;
 mod service;
 

@@ -8,7 +8,7 @@ use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
 use ringmark_tests::{Running, binary, commands, require_tools, run, wait_until};
 
 /// Command lines, for the directory of the test; PID is that of a traced program.
-const LINES: [&str; 37] = [
+const LINES: [&str; 36] = [
     "--help",
     "--version",
     "help cat",
@@ -44,7 +44,6 @@ const LINES: [&str; 37] = [
     "clean",
     "certs ca --help",
     "store --help",
-    "policy --help",
     "doctor",
 ];
 

@@ -2,7 +2,6 @@
 //! too; without control there is no thread of ours in it.
 
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringmark_decoder::Output;
 use ringmark_reader::{Access, Session, control};
@@ -78,44 +77,6 @@ fn events_are_switched_while_they_come() {
     expect_none(&fixture, "knobs.debug", "knobs.error");
     let said = ask(&fixture, "disable knobs.inf");
     assert!(said.starts_with("matched=0 closest=knobs.info,"), "{said}");
-    drop(program.kill().unwrap());
-}
-
-#[test]
-fn a_policy_takes_away_what_it_may_and_ends_by_itself() {
-    let fixture = Fixture::new("switch-policy");
-    let program = start(&fixture);
-    wait_for_more(&fixture, "knobs.info");
-    assert_eq!(ask(&fixture, "disable knobs.info"), "matched=1");
-    let in_s = |seconds| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs()
-            + seconds
-    };
-    let far = in_s(3600);
-    // It may not switch on what is off here, nor does a pattern switch on what it takes away.
-    let _ = ask(
-        &fixture,
-        &format!("policy until={far} disable * enable * level=info"),
-    );
-    expect_none(&fixture, "knobs.debug", "knobs.warn");
-    expect_none(&fixture, "knobs.info", "knobs.warn");
-    assert_eq!(ask(&fixture, "enable knobs.*"), "matched=5");
-    wait_for_more(&fixture, "knobs.info");
-    expect_none(&fixture, "knobs.debug", "knobs.warn");
-    let _ = ask(&fixture, &format!("policy until={far}"));
-    wait_for_more(&fixture, "knobs.debug");
-    // No request says that it is over.
-    let until = in_s(3);
-    let _ = ask(
-        &fixture,
-        &format!("policy until={until} disable knobs.debug"),
-    );
-    expect_none(&fixture, "knobs.debug", "knobs.warn");
-    wait_for_more(&fixture, "knobs.debug");
-    assert!(in_s(0) >= until, "it held to its end");
     drop(program.kill().unwrap());
 }
 

@@ -171,7 +171,6 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
         connections: 4096,
         hosts: HostLimits::default(),
         memory_bytes: 64 << 20,
-        policy: None,
         metrics: None,
     }
 }
@@ -239,8 +238,6 @@ pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
         zero_copy: false,
         upload: Upload::Always,
         bytes_per_second: None,
-        policy_key: None,
-        policy_max: Vec::new(),
     }
 }
 

@@ -125,6 +125,9 @@ fn a_file_is_checked_and_what_is_wrong_is_named() {
             "{told}"
         );
     }
+    let told = scene.checked(&keys, "flush = '1s'", 2);
+    let expected = "--flush: found with --store, expected with --objects only";
+    assert!(told.contains(expected), "{told}");
     assert!(!scene.fixture.path("store").exists(), "nothing was started");
 }
 

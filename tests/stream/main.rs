@@ -15,7 +15,6 @@ mod fleet_memory;
 mod full_store;
 mod object_collectors;
 mod object_memory;
-mod policies;
 mod several_collectors;
 mod skewed_hosts;
 mod streamer_operation;

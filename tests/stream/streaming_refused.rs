@@ -238,34 +238,6 @@ fn tokens() {
     expect(told, "refused: a token is wanted", "a token is wanted");
 }
 
-/// An address that guesses a token is not listened to for a while, whatever it says then.
-#[test]
-fn guesses() {
-    let fixture = Fixture::new("guesses");
-    let anywhere = Address::Tcp("127.0.0.1:0".to_owned());
-    let mut options = options(anywhere, &fixture.path("store"));
-    options.token = Some("a word between us".to_owned());
-    options.metrics = Some("127.0.0.1:0".to_owned());
-    let mut collecting = Collecting::with(options);
-    let to = Address::Tcp(collecting.place());
-    let mut told = |token: &str| {
-        let said = first_notice(to.clone(), |o| {
-            o.introduction.token = Some(token.to_owned());
-        });
-        (said, collecting.notice())
-    };
-    for guess in 0..10 {
-        let text = "the token is not ours";
-        expect(told(&format!("guess {guess}")), text, text);
-    }
-    let text = "more than 10 wrong tokens came from this address in a minute";
-    expect(told("a word between us"), text, text);
-    let page = collecting.served_figures();
-    for line in ["wrong_token\"} 10", "guesses\"} 1"] {
-        assert!(page.contains(line), "{line}: {page}");
-    }
-}
-
 /// What a person does for a first deployment, and what is refused to him.
 #[test]
 fn certificates_by_hand() {

@@ -75,8 +75,6 @@ impl Scene {
             zero_copy: false,
             upload: Upload::Always,
             bytes_per_second: None,
-            policy_key: None,
-            policy_max: Vec::new(),
         }
     }
 

@@ -106,7 +106,7 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
         "report - s3://b/p",
         "export s3://b/p",
         "list az://b/p",
-        "export gs://b/p --format csv",
+        "export az://b/p --format csv",
         "collect --objects s3://b --listen tcp://127.0.0.1:0 --flush 1s",
         "collect --config c.toml",
     ];
@@ -134,8 +134,8 @@ fn a_store_in_a_bucket_is_for_the_other_command() {
     for (words, text) in [
         ("cat --follow s3://b/p", "--follow: s3://b/p is a store"),
         (
-            "collect --objects abfs://b --listen unix:///x",
-            "expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://",
+            "collect --objects gs://b --listen unix:///x",
+            "expected file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX",
         ),
     ] {
         let output = ringmark(&place.0, &words.split(' ').collect::<Vec<_>>());

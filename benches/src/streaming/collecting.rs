@@ -51,7 +51,6 @@ impl Collecting {
             connections: 16,
             hosts: HostLimits::default(),
             memory_bytes: 64 << 20,
-            policy: None,
             metrics: None,
         };
         let (notices, _) = mpsc::unbounded_channel();

@@ -1,6 +1,5 @@
 //! Which host a streamer may speak for.
 
-use std::net::IpAddr;
 use std::time::SystemTime;
 
 use ringmark_reader::stream::{Expiry, PeerCertificate};
@@ -12,7 +11,6 @@ use crate::host_name::{NameTooLong, fits, short};
 use crate::listen::PeerProof;
 use crate::messages::Introduction;
 use crate::reason::Reason;
-use crate::token_guesses::{GUESSES_MAX, TokenGuesses};
 
 /// Why a streamer may not speak for the host that it names.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +23,6 @@ pub(super) enum Denied {
     NoToken,
     #[error("the token is not ours")]
     OtherToken,
-    #[error("more than {GUESSES_MAX} wrong tokens came from this address in a minute")]
-    Guesses,
     #[error("host {} is denied (--deny)", short(host))]
     Listed { host: String },
     #[error("the certificate is denied (--deny serial:{serial})")]
@@ -42,7 +38,6 @@ impl From<Denied> for ConnectionEnd {
             Denied::OtherHost { .. } => Reason::OtherHost,
             Denied::NoToken => Reason::NoToken,
             Denied::OtherToken => Reason::WrongToken,
-            Denied::Guesses => Reason::Guesses,
             Denied::Listed { .. } => Reason::DeniedHost,
             Denied::Revoked { .. } => Reason::DeniedCertificate,
             Denied::Over => Reason::CertificateEnded,
@@ -57,7 +52,6 @@ pub(super) fn prove(
     proof: &PeerProof,
     rules: &AdmissionRules,
     hello: &Introduction,
-    guesser: Guesser<'_>,
 ) -> Result<String, Denied> {
     let named = &hello.host;
     fits("host", named)?;
@@ -72,22 +66,10 @@ pub(super) fn prove(
     }
     match &rules.token {
         Some(_) if hello.token.is_empty() => Err(Denied::NoToken),
-        Some(_) if guesser.all.are_too_many(guesser.address) => Err(Denied::Guesses),
         // Compared in constant time: how much of a guess was right must not show.
-        Some(token) if !bool::from(token.ct_eq(&hello.token)) => {
-            guesser.all.count(guesser.address);
-            Err(Denied::OtherToken)
-        }
+        Some(token) if !bool::from(token.ct_eq(&hello.token)) => Err(Denied::OtherToken),
         _ => Ok(named.clone()),
     }
-}
-
-/// Where a token comes from that may be a guess.
-#[derive(Clone, Copy)]
-pub(super) struct Guesser<'c> {
-    /// `None`: a unix socket.
-    pub(super) address: Option<IpAddr>,
-    pub(super) all: &'c TokenGuesses,
 }
 
 /// Refuses a host, or a certificate, that is denied.

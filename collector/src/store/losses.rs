@@ -42,13 +42,6 @@ impl Losses {
         }
     }
 
-    /// Counts events that the host left out by budget.
-    pub(super) fn left_out(&self, events: u64) {
-        if let Some(figures) = self.figures.as_ref().filter(|_| events > 0) {
-            figures.left_out(events);
-        }
-    }
-
     /// Counts pages that are missing between two of a slot, in a session with this content of
     /// SESSION.
     pub(super) fn skipped(&self, pages: u64, session: &[u8]) {

@@ -34,6 +34,11 @@ pub struct StoreOptions {
     pub directory: DirectoryOptions,
 }
 
+impl StoreOptions {
+    /// Memory for remembered sessions that fits most fleets, in bytes: a session takes a few KiB, and its schema.
+    pub const SESSION_BYTES: u64 = 256 << 20;
+}
+
 /// Which segments a store keeps; the default keeps all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {

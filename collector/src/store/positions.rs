@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 /// switches a page each microsecond needs 12 days for them. After a page with a number that no ring
 /// comes to, all real pages would count as stored.
 pub(super) const STEP_MAX: u64 = 1 << 40;
-/// Most ranges of a slot that the host left out before its next page; those beyond count as skipped.
-const LEFT_OUT_MAX: usize = 64;
 /// Bytes of memory that one hole takes.
 pub(super) const HOLE_BYTES: u64 = 48;
 
@@ -42,9 +40,6 @@ pub(super) struct Positions {
     holes: BTreeMap<u64, u64>,
     /// The page with which the present connection began: what is between is in another store.
     begun_at: u64,
-    /// Pages after the last one that is stored which the host left out by budget: from the first of a range
-    /// to the page after its last, in their order.
-    left_out: Vec<(u64, u64)>,
 }
 
 impl Positions {
@@ -66,22 +61,7 @@ impl Positions {
 
     /// Pages between the last one that is stored and this one that no store has, as far as known here.
     pub(super) fn skipped_before(&self, page: u64) -> u64 {
-        let from = self.next.max(self.begun_at);
-        let before =
-            |(first, end): &(u64, u64)| (*end).min(page).saturating_sub((*first).max(from));
-        let left_out: u64 = self.left_out.iter().map(before).sum();
-        page.saturating_sub(from).saturating_sub(left_out)
-    }
-
-    /// Notes pages that the host left out by budget. Returns whether that was not known.
-    pub(super) fn leave_out(&mut self, from: u64, to: u64) -> bool {
-        let known = self.left_out.last().map_or(0, |(_, end)| *end);
-        let from = from.max(self.next).max(known);
-        let is_new = from < to && self.left_out.len() < LEFT_OUT_MAX;
-        if is_new {
-            self.left_out.push((from, to));
-        }
-        is_new
+        page.saturating_sub(self.next.max(self.begun_at))
     }
 
     /// Whether a real ring can have come to this page.
@@ -106,7 +86,6 @@ impl Positions {
             return;
         }
         self.next = self.next.max(next);
-        self.left_out.retain(|(_, end)| *end > self.next);
         let later = self.holes.split_off(&next);
         let cut = self.holes.pop_last();
         self.holes = later;
@@ -156,27 +135,6 @@ mod tests {
 
     fn new(positions: &Positions, until: u64) -> Vec<u64> {
         (0..until).filter(|page| positions.is_new(*page)).collect()
-    }
-
-    #[test]
-    fn pages_that_the_host_left_out_are_not_skipped() {
-        let mut positions = Positions::default();
-        positions.have(9);
-        assert!(positions.leave_out(10, 14));
-        assert!(
-            !positions.leave_out(10, 14),
-            "it is said until it is acknowledged"
-        );
-        assert!(positions.leave_out(13, 15) && positions.leave_out(17, 18));
-        assert_eq!(positions.skipped_before(20), 4, "15, 16, 18 and 19");
-        positions.have(16);
-        assert_eq!(positions.skipped_before(20), 2, "18 and 19");
-        positions.have(20);
-        assert!(!positions.leave_out(17, 18));
-        assert_eq!(positions.skipped_before(22), 1);
-        assert!(positions.leave_out(21, u64::MAX));
-        assert_eq!(positions.skipped_before(u64::MAX), 0);
-        assert_eq!(positions.resume(), 21, "they are not stored");
     }
 
     #[test]

@@ -170,8 +170,7 @@ impl StoredSession {
                         .for_each(|lane| lane.set_epoch(progress.epoch));
                 }
                 self.append(block)?;
-                let left_out = self.contents.take_progress(content);
-                self.losses.left_out(left_out);
+                self.contents.take_progress(content);
                 Ok(true)
             }
             kind::ENDING | kind::OPEN_SPANS => {

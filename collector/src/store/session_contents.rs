@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, PageState};
 use ringmark_format::page::PageHeader;
-use ringmark_format::progress::{GoneRange, Progress, ProgressSlot, cause};
+use ringmark_format::progress::{Progress, ProgressSlot};
 use ringmark_format::store::IndexSlot;
 use ringmark_reader::SlotPosition;
 use zerocopy::FromBytes;
@@ -219,33 +219,19 @@ impl SessionContents {
 
     /// Takes what a PROGRESS block says about pages that this collector will not get: another one
     /// has them. A slot without pages here needs none of it.
-    /// Returns the events that the host left out by budget, as far as that is new.
-    pub(super) fn take_progress(&mut self, content: &[u8]) -> u64 {
-        let mut left_out: u64 = 0;
+    pub(super) fn take_progress(&mut self, content: &[u8]) {
         let Ok((progress, mut rest)) = Progress::read_from_prefix(content) else {
-            return 0;
+            return;
         };
         for _ in 0..progress.slots {
             let Ok((slot, after)) = ProgressSlot::read_from_prefix(rest) else {
-                return 0;
+                return;
             };
             if let Some(positions) = self.slots.get_mut(&slot.slot) {
                 positions.begin_at(slot.start);
             }
             rest = after;
         }
-        for _ in 0..progress.ranges {
-            let Ok((range, after)) = GoneRange::read_from_prefix(rest) else {
-                break;
-            };
-            let positions = self.slots.get_mut(&range.slot);
-            let positions = positions.filter(|_| range.cause == cause::BUDGET);
-            if positions.is_some_and(|positions| positions.leave_out(range.from, range.to)) {
-                left_out = left_out.saturating_add(range.events);
-            }
-            rest = after;
-        }
-        left_out
     }
 
     /// Notes that a page is stored. An open page does not count: it will come again, sealed.

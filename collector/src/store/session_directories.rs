@@ -54,13 +54,18 @@ pub(super) fn unnamed(segment: &Path) -> PathBuf {
     segment.with_extension(UNNAMED)
 }
 
-/// Removes the unnamed files of a collector that was killed: nothing in them was acknowledged.
-pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
-    let endings = [".new", ".idx.new"];
-    let is_left = |file: &Path| endings.iter().any(|e| parse_with(file, e).is_some());
-    files_of_store(root, is_left)?
-        .iter()
-        .try_for_each(fs::remove_file)
+/// Removes what a collector that was killed left: unnamed files, of which nothing was acknowledged, and indexes of
+/// segments that are gone.
+pub(super) fn remove_left(root: &Path) -> io::Result<()> {
+    let is_left = |file: &Path| {
+        let is = |ending| parse_with(file, ending).is_some();
+        is(".new") || is(".idx.new") || (is(".idx") && !file.with_extension("rmk").exists())
+    };
+    for file in files_of_store(root, is_left)? {
+        fs::remove_file(&file)?;
+        remove_empty(&file, root);
+    }
+    Ok(())
 }
 
 /// Removes the directories above a removed segment that are empty now, up to the store's root. One

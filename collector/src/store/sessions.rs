@@ -60,7 +60,7 @@ impl Store {
         let root = options.root.clone();
         let notice = options.directory.prepare(&root)?;
         let identity = Identity::take(&root, identity::WITHIN)?;
-        session_directories::remove_unnamed(&root).map_err(io_at("clear", &root))?;
+        session_directories::remove_left(&root).map_err(io_at("clear", &root))?;
         let segments = files::segments(&root).map_err(io_at("read", &root))?;
         let directories = SessionDirectories::of_segments(&segments);
         let has_none = |segment: &PathBuf| !files::index_of(segment).exists();

@@ -1,4 +1,4 @@
-//! What people do with a store by hand: they remove what a host sent, and clear what a killed collector left.
+//! What people do with a store by hand: they remove what a host sent.
 
 use std::fs;
 use std::io;
@@ -56,24 +56,9 @@ impl IdleStore {
     /// # Errors
     /// A file cannot be removed; those before it are gone.
     pub fn remove_host(&self, host: &str) -> Result<Removed, StoreError> {
-        self.remove_all(|file| is_of_store(file) && place(file)[0] == host)
-    }
-
-    /// Removes what a killed collector left: segments that were never durable, and indexes of
-    /// segments that are gone.
-    ///
-    /// # Errors
-    /// A file cannot be removed; those before it are gone.
-    pub fn clear(&self) -> Result<Removed, StoreError> {
-        self.remove_all(|file| {
-            let is = |ending| files::parse_with(file, ending).is_some();
-            is(".new") || is(".idx.new") || (is(".idx") && !file.with_extension("rmk").exists())
-        })
-    }
-
-    fn remove_all(&self, is_meant: impl Fn(&Path) -> bool) -> Result<Removed, StoreError> {
+        let is_its = |file: &Path| is_of_store(file) && place(file)[0] == host;
         let mut removed = Removed::default();
-        let found = files::files_of_store(&self.root, is_meant);
+        let found = files::files_of_store(&self.root, is_its);
         for file in found.map_err(io_at("read", &self.root))? {
             remove(&file, &mut removed)?;
             session_directories::remove_empty(&file, &self.root);

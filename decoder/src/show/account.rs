@@ -45,7 +45,6 @@ impl Verification {
             unsigned(number, &mut out);
         }
         for (name, n) in [
-            ("over_budget", self.over_budget),
             ("late", self.late),
             ("unknown", self.unknown),
             ("left_out", self.left_out),
@@ -217,14 +216,9 @@ impl Verification {
         Ok(())
     }
 
-    /// Writes what was left out and what may still come, if there is any.
+    /// Writes what may still come, if there is any.
     fn write_late(&self, lines: &mut String) -> fmt::Result {
         for (name, number, why) in [
-            (
-                "over_budget",
-                self.over_budget,
-                "left out by budget: their hosts did not send these",
-            ),
             (
                 "late",
                 self.late,

@@ -51,7 +51,7 @@ fn cover(session: &Session) -> Option<Cover<'_>> {
     let mut add = |why, count| match why {
         Why::Overwritten => overwritten = overwritten.saturating_add(count),
         Why::Lost(_) | Why::Unsent => lost = lost.saturating_add(count),
-        Why::Missing | Why::Removed | Why::Budget | Why::Late => {}
+        Why::Missing | Why::Removed | Why::Late => {}
     };
     for slot in &session.slots {
         let losses = loss::of_slot(session, slot);

@@ -1,7 +1,5 @@
 //! How each host does whose streams a store has: heard lately, silent, behind, or over.
 
-use ringmark_format::progress::ProgressPolicy;
-
 use crate::sums::complete;
 use crate::sums::hosts::HostFigures;
 use crate::trace_file::dump::Dump;
@@ -51,8 +49,6 @@ pub struct HostHealth {
     pub state: HostState,
     /// When it said something last, ns since 1970; `None`: never.
     pub heard_ns: Option<u64>,
-    /// The policy that held when it said something last.
-    pub policy: Option<ProgressPolicy>,
 }
 
 impl Dump {
@@ -63,11 +59,9 @@ impl Dump {
             let sessions = self.sessions.iter();
             let its: Vec<_> = sessions.filter(|s| s.host() == figures.host).collect();
             let heard_ns = its.iter().filter_map(|session| heard(session)).max();
-            let said = its.iter().max_by_key(|session| session.progress.said_ns());
             HostHealth {
                 state: state(&its, heard_ns, now_ns, limits),
                 heard_ns,
-                policy: said.and_then(|session| session.progress.policy()),
                 figures,
             }
         };

@@ -23,8 +23,6 @@ pub struct HostFigures {
     pub missing: u64,
     /// Events that were removed from the store; see [`Verification::removed`].
     pub removed: u64,
-    /// Events that the host left out by budget.
-    pub over_budget: u64,
     /// Events that are not here yet; see [`Verification::late`].
     pub late: u64,
     /// The same of sessions whose host has been silent since.
@@ -95,7 +93,6 @@ impl Dump {
             overwritten: sum.overwritten,
             missing: sum.missing,
             removed: sum.removed,
-            over_budget: sum.over_budget,
             late,
             unknown,
             complete_ns,

@@ -22,7 +22,7 @@ pub struct LostByCause {
 
 /// The account of a dump.
 ///
-/// `events + cancelled + uncommitted + reserved + overwritten + missing + removed + over_budget + late + unknown` are all
+/// `events + cancelled + uncommitted + reserved + overwritten + missing + removed + late + unknown` are all
 /// reservations that were ever made in it. `lost` events never had one, except those that were gone before they
 /// could be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,8 +40,6 @@ pub struct Verification {
     /// Events that a collector stored, and that were removed with the oldest segments of their
     /// sessions. Where a ring was overwritten before it was sent, those events are among them.
     pub removed: u64,
-    /// Events whose pages their hosts left out, because a budget did not allow them.
-    pub over_budget: u64,
     /// Events that were written and are not here yet: their hosts have not said that they were sent.
     pub late: u64,
     /// The same of hosts that have been silent since.
@@ -203,7 +201,6 @@ impl Verification {
             Why::Overwritten => self.overwritten = self.overwritten.saturating_add(loss.count),
             Why::Missing => self.missing = self.missing.saturating_add(loss.count),
             Why::Removed => self.removed = self.removed.saturating_add(loss.count),
-            Why::Budget => self.over_budget = self.over_budget.saturating_add(loss.count),
             Why::Late => self.late = self.late.saturating_add(loss.count),
             Why::Lost(_) | Why::Unsent => {
                 self.lost = self.lost.saturating_add(loss.count);
@@ -249,8 +246,8 @@ impl Verification {
         }
     }
 
-    /// Whether no event and no profile was lost or is missing, and nothing is damaged. Overwritten events, those
-    /// removed from a store and those left out by budget are no fault.
+    /// Whether no event and no profile was lost or is missing, and nothing is damaged. Overwritten events and
+    /// those removed from a store are no fault.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let is_counted = self.unwritten_profiles == 0 && self.uncounted_calls == 0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use ringmark_format::progress::{GoneRange, Progress, ProgressPolicy, ProgressSlot, cause};
+use ringmark_format::progress::{GoneRange, Progress, ProgressSlot, cause};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::damage::Fault;
@@ -15,8 +15,6 @@ pub struct HostProgress {
     slots: BTreeMap<u32, SlotProgress>,
     /// When the latest block was made, on the host's clocks: `CLOCK_MONOTONIC` and since 1970, ns.
     latest: Option<(u64, u64)>,
-    /// The policy that the latest block names.
-    policy: Option<ProgressPolicy>,
 }
 
 /// What was said about one slot.
@@ -84,7 +82,7 @@ const fn gravity(why: Why) -> u8 {
         Why::Removed => 3,
         Why::Late => 2,
         Why::Unsent | Why::Lost(_) => 1,
-        Why::Overwritten | Why::Budget => 0,
+        Why::Overwritten => 0,
     }
 }
 
@@ -119,11 +117,6 @@ impl HostProgress {
             rest = after;
         }
         let now = (head.mono_ns, head.real_ns);
-        if self.latest.is_none_or(|before| before <= now) {
-            self.policy = ProgressPolicy::read_from_prefix(rest)
-                .ok()
-                .map(|(policy, _)| policy);
-        }
         self.latest = Some(self.latest.map_or(now, |before| before.max(now)));
         Ok(())
     }
@@ -169,14 +162,7 @@ impl HostProgress {
             slots: (slots.len() / ProgressSlot::BYTES) as u32,
             ranges: (ranges.len() / GoneRange::BYTES) as u32,
         };
-        let policy = self.policy.as_ref().map_or(&[][..], IntoBytes::as_bytes);
-        Some([head.as_bytes(), &slots, &ranges, policy].concat())
-    }
-
-    /// The policy that held when the host said something last.
-    #[must_use]
-    pub fn policy(&self) -> Option<ProgressPolicy> {
-        self.policy
+        Some([head.as_bytes(), &slots, &ranges].concat())
     }
 
     /// The page after the last one that is here of a slot, or that one if it is not here as a whole and
@@ -251,7 +237,6 @@ impl SlotProgress {
             return AbsentPart {
                 why: Some(match range.cause {
                     cause::OVERWRITTEN => Why::Overwritten,
-                    cause::BUDGET => Why::Budget,
                     _ => Why::Unsent,
                 }),
                 pages: to - at,

@@ -15,8 +15,6 @@ pub enum Why {
     Removed,
     /// Written, and gone on its host before it could be sent.
     Unsent,
-    /// Written, and left out by its host: the budget of its service did not allow its page.
-    Budget,
     /// Written, and not here yet: its host has not said that a collector has it, or that it is gone.
     Late,
 }
@@ -32,7 +30,6 @@ impl Why {
             Self::Missing => "not in this trace file",
             Self::Removed => "removed from the store",
             Self::Unsent => "gone before it was sent",
-            Self::Budget => "left out by budget",
             Self::Late => "not here yet",
         }
     }

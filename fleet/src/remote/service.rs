@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{ObjectStore, Result, RetryConfig};
 
 /// Longest time that a request may take, body included, unless a variable says another: `AWS_TIMEOUT`.
@@ -25,8 +24,6 @@ pub(super) enum Service {
     S3,
     /// Azure Blob Storage.
     Azure,
-    /// Google Cloud Storage.
-    Google,
 }
 
 /// Names and values of variables of the environment.
@@ -58,11 +55,7 @@ macro_rules! builder {
 }
 
 impl Service {
-    const SCHEMES: [(&str, Self); 3] = [
-        ("s3://", Self::S3),
-        ("az://", Self::Azure),
-        ("gs://", Self::Google),
-    ];
+    const SCHEMES: [(&str, Self); 2] = [("s3://", Self::S3), ("az://", Self::Azure)];
 
     /// The service of an address, and the rest of it.
     pub(super) fn of(url: &str) -> Option<(Self, &str)> {
@@ -80,10 +73,6 @@ impl Service {
             Self::Azure => {
                 let builder = builder!(MicrosoftAzureBuilder, "AZURE_", set);
                 Arc::new(builder.with_container_name(bucket).build()?)
-            }
-            Self::Google => {
-                let builder = builder!(GoogleCloudStorageBuilder, "GOOGLE_", set);
-                Arc::new(builder.with_bucket_name(bucket).build()?)
             }
         })
     }

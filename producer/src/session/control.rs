@@ -16,9 +16,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ringmark_format::session_text::{
-    PolicyRules, SessionAnswer, SessionRequest, Switch, TypePattern,
-};
+use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
 use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
@@ -198,9 +196,6 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
             warm::refill(core);
         }
         registry::idle();
-        if registry::end_policy_in_time(core) {
-            registry::tell();
-        }
         if !sleep_on(futex_half(&mailbox), seen as u32) {
             break;
         }
@@ -281,7 +276,6 @@ fn do_request(core: &Core, request: SessionRequest<'_>) -> Result<SessionAnswer<
     match request {
         SessionRequest::Ping => Ok(SessionAnswer::Pong),
         SessionRequest::Filter(directives) => set_filter(core, directives),
-        SessionRequest::Policy(policy) => set_policy(core, policy),
         SessionRequest::Switch(switch, types) => Ok(set_pattern(core, switch, types)),
     }
 }
@@ -290,16 +284,6 @@ fn set_filter(core: &Core, text: &str) -> Result<SessionAnswer<'static>, String>
     let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
     let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
     let on = registry::apply_directives(core, directives);
-    registry::tell();
-    Ok(SessionAnswer::Enabled(on as u64))
-}
-
-fn set_policy(core: &Core, policy: PolicyRules<'_>) -> Result<SessionAnswer<'static>, String> {
-    let rules = policy.read().map_err(|wrong| wrong.to_string())?;
-    let rules = rules
-        .into_iter()
-        .map(|(switch, types)| pattern(switch, types));
-    let on = registry::apply_policy(core, policy.until_s, rules.collect());
     registry::tell();
     Ok(SessionAnswer::Enabled(on as u64))
 }

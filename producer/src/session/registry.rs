@@ -5,7 +5,6 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
 use ringmark_format::session::SessionState;
-use ringmark_ring::clock;
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::published_static::Published;
 
@@ -39,14 +38,6 @@ struct Registry {
     idle: Option<fn()>,
     directives: Option<Directives>,
     patterns: Vec<Pattern>,
-    policy: Option<Policy>,
-}
-
-/// What a policy takes away until it ends.
-struct Policy {
-    /// In seconds since 1970.
-    until_s: u64,
-    rules: Vec<Pattern>,
 }
 
 static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
@@ -58,7 +49,6 @@ static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
     idle: None,
     directives: None,
     patterns: Vec::new(),
-    policy: None,
 });
 
 /// The registry's lock, for the hooks of a fork.
@@ -205,30 +195,6 @@ pub(super) fn apply_directives(core: &Core, directives: Directives) -> usize {
     registry.apply(core)
 }
 
-/// Replaces the policy; without rules there is none. Returns how many types are enabled.
-pub(super) fn apply_policy(core: &Core, until_s: u64, rules: Vec<Pattern>) -> usize {
-    let mut registry = REGISTRY.lock();
-    let has_rules = !rules.is_empty() && until_s > now_s();
-    registry.policy = has_rules.then_some(Policy { until_s, rules });
-    registry.apply(core)
-}
-
-/// Forgets the policy if it has ended. Returns whether it did.
-pub(super) fn end_policy_in_time(core: &Core) -> bool {
-    let mut registry = REGISTRY.lock();
-    let policy = registry.policy.as_ref();
-    let is_over = policy.is_some_and(|policy| policy.until_s <= now_s());
-    if is_over {
-        registry.policy = None;
-        registry.apply(core);
-    }
-    is_over
-}
-
-fn now_s() -> u64 {
-    clock::realtime_ns() / 1_000_000_000
-}
-
 /// Names that `events` would show, for a pattern that matched nothing.
 pub(super) fn names() -> Vec<&'static str> {
     let registry = REGISTRY.lock();
@@ -295,13 +261,6 @@ impl Registry {
         if event.shape.has_no_switch() {
             return true;
         }
-        let policy = self.policy.iter().flat_map(|policy| &policy.rules);
-        let allowed = policy.rev().find(|rule| rule.matches(event));
-        allowed.is_none_or(|rule| rule.on) && self.is_enabled_here(event)
-    }
-
-    /// Whether filter and patterns have it on.
-    fn is_enabled_here(&self, event: &EventType) -> bool {
         let last = self
             .patterns
             .iter()

@@ -4,8 +4,6 @@
 //! reader under load neither allocates nor copies twice.
 
 use ringmark_format::block::BlockHeader;
-#[cfg(feature = "stream")]
-use ringmark_format::block_at::{BlockAt, Blocks};
 use ringmark_format::codec::CodecError;
 use ringmark_format::codec::write::seal_header;
 use ringmark_format::page::PAGE_BYTES_MAX;
@@ -76,21 +74,6 @@ impl Batch {
         self.limit = words.min(self.words.len());
         self.used = 0;
         self.pages = 0;
-    }
-
-    /// Keeps the blocks that `keep` wants, in their order.
-    #[cfg(feature = "stream")]
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&BlockAt<'_>) -> bool) {
-        let (mut at, mut kept, mut pages) = (0, 0, 0);
-        while let Some(block) = Blocks::new(self.words[at..self.used].as_bytes()).next() {
-            let words = block.bytes.len() / 8;
-            if keep(&block) {
-                self.words.copy_within(at..at + words, kept);
-                (kept, pages) = (kept + words, pages + 1);
-            }
-            at += words;
-        }
-        (self.used, self.pages) = (kept, pages);
     }
 
     /// Where the content of the next page block goes; `None`: it does not fit. Words written there

@@ -8,7 +8,7 @@
 //! Over a mapped session: [`info`], its figures; [`lifetime`], whether it was read to its end;
 //! [`pace`], how long to wait for more; [`control`], requests to its process.
 //!
-//! What a streamer left for others: [`stream_status`] of a session, the [`kept_policy`] of the host.
+//! What a streamer left for others: [`stream_status`] of a session.
 //!
 //! About sessions that no longer run: [`notes`], why a process is not traced; [`leases`] and
 //! [`clean`], what was removed before it was read, and what may be removed.
@@ -22,7 +22,6 @@ pub(crate) mod file_id;
 pub mod find;
 pub(crate) mod found_session;
 pub mod info;
-pub(crate) mod kept_policy;
 pub(crate) mod leases;
 pub(crate) mod lifetime;
 pub mod notes;

@@ -15,17 +15,6 @@ const BYTES_MAX: usize = 4096;
 /// Age after which a status no longer counts: its streamer is gone.
 const STALE: Duration = Duration::from_secs(5);
 
-/// What is to be said about policies to people.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PolicyState {
-    /// Serial of the policy that holds; `None`: none does.
-    pub serial: Option<u64>,
-    /// When it ends, in seconds since 1970.
-    pub until_s: Option<u64>,
-    /// Why the last one that came was refused.
-    pub refused: Option<String>,
-}
-
 /// The status of a session's stream, as its streamer last wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamStatus {
@@ -43,10 +32,6 @@ pub struct StreamStatus {
     pub lost: u64,
     /// Events that were overwritten before they could be sent.
     pub overwritten: u64,
-    /// Events in pages that were left out, because the budget of its service did not allow them.
-    pub over_budget: u64,
-    /// The policy that holds, and what was refused.
-    pub policy: PolicyState,
 }
 
 impl StreamStatus {
@@ -78,40 +63,16 @@ impl StreamStatus {
             lag_ms: number("lag_ms")?,
             lost: number("lost")?,
             overwritten: number("overwritten")?,
-            over_budget: number("over_budget")?,
-            policy: PolicyState {
-                serial: number("policy_serial"),
-                until_s: number("policy_until"),
-                refused: value("policy_refused").map(str::to_owned),
-            },
         })
     }
 
     #[cfg(any(feature = "stream", test))]
     fn text(&self) -> String {
         let connected = u8::from(self.connected);
-        let mut text = format!(
-            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\noverwritten {}\n\
-             over_budget {}\n",
-            self.to,
-            self.in_flight,
-            self.spilled,
-            self.lag_ms,
-            self.lost,
-            self.overwritten,
-            self.over_budget
-        );
-        let PolicyState {
-            serial,
-            until_s,
-            refused,
-        } = &self.policy;
-        for (name, number) in [("policy_serial", serial), ("policy_until", until_s)] {
-            text.extend(number.map(|number| format!("{name} {number}\n")));
-        }
-        let refused = refused.as_ref().map(|why| why.replace('\n', " "));
-        text.extend(refused.map(|why| format!("policy_refused {why}\n")));
-        text
+        format!(
+            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\noverwritten {}\n",
+            self.to, self.in_flight, self.spilled, self.lag_ms, self.lost, self.overwritten
+        )
     }
 
     /// Writes the status.
@@ -156,12 +117,6 @@ mod tests {
             lag_ms: 3,
             lost: 4,
             overwritten: 5,
-            over_budget: 6,
-            policy: PolicyState {
-                serial: Some(7),
-                until_s: Some(8),
-                refused: Some("no".to_owned()),
-            },
         };
         assert_eq!(StreamStatus::parse(&status.text()), Some(status));
         for text in ["", "to\n", "to x\nconnected 1\nin_flight -1\n"] {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write;
-use ringmark_format::policy::POLICY_BYTES_MAX;
 use ringmark_format::stream::{
     Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome, kind,
     refusal,
@@ -35,8 +34,6 @@ pub struct Introduction {
     pub machine: [u8; 16],
     /// A secret that streamers share with the collector, where TLS does not prove the host.
     pub token: Option<String>,
-    /// Serial of the newest policy that was taken, 0 if none was; `None`: it wants no policies.
-    pub policy_serial: Option<u64>,
 }
 
 impl Introduction {
@@ -62,8 +59,6 @@ pub(super) enum CollectorMessage {
     Resume { session: Uuid, said: Resumed },
     /// DRAIN: the collector will close.
     Drain,
-    /// POLICY: the text of a policy. Nothing of it was checked.
-    Policy(Vec<u8>),
 }
 
 /// A connection that was greeted.
@@ -267,7 +262,6 @@ impl Connection {
             }
             kind::RESUME => self.received.push_back(resume(message)?),
             kind::DRAIN => self.received.push_back(CollectorMessage::Drain),
-            kind::POLICY => self.take_policy(content),
             kind::REFUSED => return Err(refused(message)),
             kind::HELLO | kind::WELCOME | kind::PONG | kind::BYE => {
                 return Err(unexpected(message));
@@ -278,37 +272,11 @@ impl Connection {
     }
 }
 
-/// Most policies that wait to be looked at: a collector that sends more has nothing better to say.
-const POLICIES_MAX: usize = 4;
-
-impl Connection {
-    /// Keeps a policy for the streamer; of many the last ones count.
-    fn take_policy(&mut self, content: &[u8]) {
-        let is_policy = |message: &CollectorMessage| matches!(message, CollectorMessage::Policy(_));
-        let content = &content[..content.len().min(POLICY_BYTES_MAX + 1)];
-        if self
-            .received
-            .iter()
-            .filter(|message| is_policy(message))
-            .count()
-            >= POLICIES_MAX
-            && let Some(first) = self.received.iter().position(is_policy)
-        {
-            self.received.remove(first);
-        }
-        self.received
-            .push_back(CollectorMessage::Policy(content.to_vec()));
-    }
-}
-
 fn hello(introduction: &Introduction) -> Vec<u8> {
     let mut attributes = Vec::new();
     attribute::push(&mut attributes, tag::HOST, introduction.host.as_bytes());
     if let Some(token) = &introduction.token {
         attribute::push(&mut attributes, tag::TOKEN, token.as_bytes());
-    }
-    if let Some(serial) = introduction.policy_serial {
-        attribute::push(&mut attributes, tag::POLICY_SERIAL, &serial.to_le_bytes());
     }
     let hello = Hello {
         version_major: STREAM_MAJOR,

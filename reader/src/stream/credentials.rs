@@ -14,6 +14,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::expiry::Expiry;
 use super::secret_file::{self, CredentialsError, CredentialsFault};
+use crate::regular_file;
 
 /// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and
 /// no connection resumes an earlier one: a certificate that has expired ends with its connection.
@@ -143,7 +144,8 @@ fn client_of(provider: &Arc<CryptoProvider>) -> Result<ClientBuilder, rustls::Er
 
 /// The certificates in a PEM file: at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
-    let pem = std::fs::read(path).map_err(|e| CredentialsFault::Io(e).in_file(path))?;
+    let failed = |error| CredentialsFault::Io(error).in_file(path);
+    let (pem, _) = regular_file::read(path).map_err(failed)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),

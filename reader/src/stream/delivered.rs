@@ -10,7 +10,7 @@ use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
-use ringmark_format::progress::{GoneRange, Progress, ProgressPolicy, ProgressSlot};
+use ringmark_format::progress::{GoneRange, Progress, ProgressSlot};
 use ringmark_format::stream::{AGAIN, SCHEMA_ACKED};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -51,8 +51,6 @@ pub struct Told<'a> {
     /// For each slot, the page before which all was sent on this connection; `None`: say only what
     /// was acknowledged.
     pub sent: Option<&'a BTreeMap<u32, u64>>,
-    /// The policy that holds.
-    pub policy: Option<ProgressPolicy>,
 }
 
 /// What of a session was acknowledged.
@@ -161,7 +159,6 @@ impl Delivered {
             content.extend_from_slice(slot.as_bytes());
         }
         content.extend_from_slice(told.ranges.as_bytes());
-        content.extend(told.policy.iter().flat_map(IntoBytes::as_bytes));
         let mut block = Vec::new();
         fits(write::block(
             &mut block,

@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::sessions::leases::Removals;
-use crate::sessions::stream_status::PolicyState;
 
 /// Figures of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,10 +40,6 @@ pub struct StreamFigures {
     /// Events that were overwritten before they could be sent, those from before the stream
     /// included.
     pub overwritten: u64,
-    /// Events in pages that were left out, because the budget of their service did not allow them.
-    pub over_budget: u64,
-    /// The policy that holds, and what was refused.
-    pub policy: PolicyState,
     /// How often something had the rings of a session in overwrite mode sent.
     pub uploads: u64,
     /// When our certificate ends, in seconds since 1970; `None`: there is none.
@@ -76,29 +71,8 @@ impl StreamFigures {
     fn listed(&self) -> Vec<(&'static str, &'static str, u64)> {
         let mut listed = self.of_connection();
         listed.extend(self.of_sessions());
-        listed.extend(self.of_policy());
         listed.extend(self.of_certificate());
         listed
-    }
-
-    fn of_policy(&self) -> [(&'static str, &'static str, u64); 3] {
-        [
-            (
-                "over_budget_events_total",
-                "Events left out, because the budget of their service did not allow their pages.",
-                self.over_budget,
-            ),
-            (
-                "policy_serial",
-                "Serial of the policy that holds; 0: none does.",
-                self.policy.serial.unwrap_or(0),
-            ),
-            (
-                "policy_expiry_timestamp_seconds",
-                "When the policy ends, in seconds since 1970; 0: none holds.",
-                self.policy.until_s.unwrap_or(0),
-            ),
-        ]
     }
 
     fn of_certificate(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {

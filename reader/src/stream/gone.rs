@@ -41,39 +41,6 @@ impl Gone {
         });
     }
 
-    /// Adds a page that the budget of its service did not allow. It continues a range of its slot that no
-    /// collector was told of.
-    pub fn add_left_out(&mut self, slot: u32, page: u64, events: u64) {
-        let untold = self.told.saturating_sub(self.acked) as usize;
-        let untold = self.ranges.iter_mut().skip(untold).rev();
-        let mut its = untold.filter(|range| range.slot == slot);
-        match its.next() {
-            Some(last) if last.cause == cause::BUDGET && last.to == page => {
-                last.to = page.saturating_add(1);
-                last.events = last.events.saturating_add(events);
-            }
-            _ => self.ranges.push(GoneRange {
-                slot,
-                cause: cause::BUDGET,
-                from: page,
-                to: page.saturating_add(1),
-                events,
-            }),
-        }
-    }
-
-    /// Whether a page was left out, and no collector has acknowledged to know that.
-    #[must_use]
-    pub fn is_left_out(&self, slot: u32, page: u64) -> bool {
-        let holds =
-            |range: &GoneRange| range.slot == slot && (range.from..range.to).contains(&page);
-        let mut left_out = self
-            .ranges
-            .iter()
-            .filter(|range| range.cause == cause::BUDGET);
-        left_out.any(holds)
-    }
-
     /// Number of all ranges that were found, those that are not here any more included.
     #[must_use]
     pub fn found(&self) -> u64 {
@@ -116,30 +83,6 @@ mod tests {
         let to = from + 1;
         let events = 9;
         (3, Hole { from, to, events })
-    }
-
-    #[test]
-    fn pages_that_are_left_out_make_one_range_until_it_is_told() {
-        let mut gone = Gone::default();
-        for page in 4..7 {
-            gone.add_left_out(1, page, 10);
-            gone.add_left_out(2, page, 1);
-        }
-        gone.add_left_out(1, 9, 10);
-        let told: Vec<_> = gone
-            .tell()
-            .iter()
-            .map(|r| (r.slot, r.from, r.to, r.events))
-            .collect();
-        assert_eq!(told, [(1, 4, 7, 30), (2, 4, 7, 3), (1, 9, 10, 10)]);
-        gone.add_left_out(1, 10, 10);
-        assert!(gone.is_to_tell(), "it was told without this page");
-        assert_eq!(gone.found(), 4);
-        assert!(gone.is_left_out(1, 10) && gone.is_left_out(2, 6) && !gone.is_left_out(2, 9));
-        gone.acknowledge(3);
-        gone.add_left_out(1, 11, 10);
-        assert_eq!(gone.found(), 4);
-        assert!(!gone.is_left_out(1, 4), "a collector knows it");
     }
 
     #[test]

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use ringmark_format::Uuid;
-use ringmark_format::progress::ProgressPolicy;
 
 use super::delivered::{Delivered, Resumed, Start, Told};
 use super::gone::{Gone, RANGES_MAX};
@@ -30,8 +29,6 @@ pub struct Ledger {
     pub gone: Gone,
     /// For each slot, the page before which everything was sent on this connection, or is durable.
     pub sent_to: BTreeMap<u32, u64>,
-    /// The policy that holds.
-    pub policy: Option<ProgressPolicy>,
     /// Whether PROGRESS was sent on this connection, and what it said was acknowledged.
     told: Option<BTreeMap<u32, u64>>,
 }
@@ -108,7 +105,6 @@ impl Ledger {
                 mono_ns: now.mono_ns,
                 ranges: &ranges[from..ranges.len().min(from + RANGES_MAX)],
                 sent: Some(&self.sent_to),
-                policy: self.policy,
             };
             blocks.extend(self.delivered.block(session, &told));
         }

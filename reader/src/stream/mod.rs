@@ -14,8 +14,6 @@
 //! what was acknowledged (`delivered`) and of what will never come (`gone`). For a session in overwrite
 //! mode, `acked_file` keeps the first on disk. `terms` are what a collector says of its acknowledgements.
 //!
-//! `policy` is what an operator wants of this host: which event types, and how many bytes of each service.
-//!
 //! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
 //! monitoring.
 
@@ -33,7 +31,6 @@ mod ledger;
 pub mod machines;
 mod outgoing;
 mod peer_certificate;
-mod policy;
 mod positions;
 mod rate_limit;
 mod secret_file;
@@ -53,7 +50,6 @@ pub use credentials::{Credentials, hosts_of};
 pub use expiry::{Expiry, ExpiryWarnings};
 pub use figures::StreamFigures;
 pub use peer_certificate::PeerCertificate;
-pub use policy::{PolicyFault, PolicyKey, PolicySigner};
 pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use streamer::{StreamOptions, Streamer, Upload};

@@ -11,7 +11,6 @@ use ringmark_format::codec::write;
 
 use super::connection::Connection;
 use super::in_flight::{InFlight, Release};
-use super::policy::Budgets;
 use super::positions::{SlotPage, page_of};
 use super::rate_limit::RateLimit;
 use crate::pages::batch::{Batch, fits};
@@ -33,8 +32,6 @@ pub(super) struct Outgoing<'a> {
     pub(super) packer: &'a mut Packer,
     /// How fast it may send.
     pub(super) rate: &'a mut RateLimit,
-    /// How much each service may send.
-    pub(super) budgets: &'a mut Budgets,
     /// How often open pages are sent.
     pub(super) open_every: Duration,
     /// Notices for the user.

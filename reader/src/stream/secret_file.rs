@@ -1,12 +1,13 @@
 //! Files that hold a secret: a key, a token.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::pem;
 use rustls::server::VerifierBuilderError;
+
+use crate::regular_file;
 
 /// A file with a key, a certificate or a token cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +35,6 @@ pub(super) enum CredentialsFault {
     BadCertificate(#[source] pem::Error),
     #[error("no private key in PEM: {0}")]
     NoKey(#[source] pem::Error),
-    #[error("no public key in PEM, expected that of 'ringmark policy key'")]
-    NoPublicKey,
     #[error("not the key of {}: {source}", cert.display())]
     OtherKey {
         cert: PathBuf,
@@ -60,14 +59,11 @@ impl CredentialsFault {
 /// The content of a file that must not be readable by other users.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
     let failed = |error| CredentialsFault::Io(error).in_file(path);
-    let mut content = Vec::new();
-    let mut file = File::open(path).map_err(failed)?;
-    let about = file.metadata().map_err(failed)?;
+    let (content, about) = regular_file::read(path).map_err(failed)?;
     let mode = about.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(CredentialsFault::Readable { mode }.in_file(path));
     }
-    file.read_to_end(&mut content).map_err(failed)?;
     Ok(content)
 }
 

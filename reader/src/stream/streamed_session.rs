@@ -15,11 +15,9 @@
 
 mod hold;
 mod kept;
-mod left_out;
 mod mapped;
 mod pass;
 mod progress;
-mod rules;
 mod send;
 mod to_spill;
 mod upload;
@@ -28,9 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ringmark_format::Uuid;
-use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::progress::ALL_SENT;
-use ringmark_format::session::SessionHeader;
 
 use hold::Hold;
 use mapped::MappedSession;
@@ -72,8 +68,6 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct StreamedSession {
     pub(super) uuid: Uuid,
-    /// Its service, or the name of its program where it has none.
-    pub(super) service: String,
     pub(super) stage: Stage,
     /// `None`: its ring file is gone, only its spill is left.
     mapped: Option<MappedSession>,
@@ -89,12 +83,6 @@ pub(super) struct StreamedSession {
     hold: Hold,
     /// How often something had what was in its rings sent.
     pub(super) uploads: u64,
-    /// Events in pages that were left out, because the budget of its service did not allow them.
-    pub(super) over_budget: u64,
-    /// The request for the rules of a policy that was handed over last; `None`: none was.
-    rules: Option<String>,
-    /// Why the rules of the policy are not in force.
-    pub(super) rules_refused: Option<String>,
 }
 
 impl StreamedSession {
@@ -104,7 +92,6 @@ impl StreamedSession {
         let mut acked_file = AckedFile::of(&session);
         let kept = acked_file.as_mut().map(AckedFile::read);
         let ledger = Ledger::new(kept.unwrap_or_default());
-        let service = session.name();
         let mut drain = SessionDrain::new(session).noting_holes();
         if let Some(spill) = &spill {
             // The streamer that wrote them there may have been killed before it released them.
@@ -112,7 +99,6 @@ impl StreamedSession {
         }
         Self {
             mapped: Some(MappedSession::new(drain)),
-            service,
             ledger,
             acked_file,
             ..Self::on_disk(uuid, spill)
@@ -121,10 +107,8 @@ impl StreamedSession {
 
     /// A session of which only the spill is left.
     pub(super) fn on_disk(uuid: Uuid, spill: Option<Spill>) -> Self {
-        let content = spill.as_ref().map(Spill::session_content);
         Self {
             uuid,
-            service: service_of(content.unwrap_or_default()),
             stage: Stage::New,
             mapped: None,
             spill,
@@ -134,9 +118,6 @@ impl StreamedSession {
             told_at: None,
             hold: Hold::default(),
             uploads: 0,
-            over_budget: 0,
-            rules: None,
-            rules_refused: None,
         }
     }
 
@@ -260,9 +241,8 @@ impl StreamedSession {
     }
 
     fn stream(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
-        if self.ledger.is_to_tell() && !self.waits_to_tell() && out.has_room()? {
+        if self.ledger.is_to_tell() && out.has_room()? {
             self.tell_gone(out)?;
-            self.note_left_out(out);
         }
         let mut all = self.send_spilled(out)?;
         let Some(mapped) = &mut self.mapped else {
@@ -403,13 +383,4 @@ impl StreamedSession {
         };
         Ok(Spilled { fullest, ..spilled })
     }
-}
-
-/// The service in the content of a SESSION block, or the name of the program where it has none.
-fn service_of(content: &[u8]) -> String {
-    let attributes = content.get(SessionHeader::BYTES..).unwrap_or_default();
-    let find = |tag| Attributes::new(attributes).find(tag);
-    let service = find(tag::SERVICE_NAME).filter(|service| !service.is_empty());
-    let name = service.or_else(|| find(tag::PROCESS_NAME));
-    String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
 }

@@ -11,10 +11,7 @@ mod dialer;
 mod disk;
 mod exchange;
 mod finish;
-mod hear_policy;
 mod link;
-mod policies;
-mod rules;
 mod schedule;
 mod triggers;
 mod uploads;
@@ -22,13 +19,10 @@ mod uploads;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringmark_format::policy::ServicePolicy;
-
 use super::address::Address;
 use super::connection::Introduction;
 use super::credentials::Credentials;
 use super::figures::StreamFigures;
-use super::policy::PolicyKey;
 use super::rate_limit::RateLimit;
 use super::spill::{Spill, SpillOptions};
 use super::streamed_session::{Stage, StreamedSession, Waits};
@@ -39,12 +33,11 @@ use crate::pages::codec::{Codec, Packer};
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
-use crate::sessions::stream_status::{self, PolicyState, StreamStatus};
+use crate::sessions::stream_status::{self, StreamStatus};
 use crate::sessions::uuid_owners::UuidOwners;
 use dialer::Dialer;
 use disk::Disk;
 use link::CollectorLink;
-use policies::Policies;
 use schedule::{Scan, Schedule};
 use triggers::TriggerWatch;
 pub use triggers::Upload;
@@ -80,10 +73,6 @@ pub struct StreamOptions {
     pub upload: Upload,
     /// Most bytes sent in a second; `None`: as fast as the collector takes them.
     pub bytes_per_second: Option<u64>,
-    /// The operator's key: policies that it signed hold here; `None`: they are ignored.
-    pub policy_key: Option<PolicyKey>,
-    /// What this host's own settings allow each service at most: the budgets of these sections.
-    pub policy_max: Vec<ServicePolicy>,
 }
 
 /// Streams sessions to a collector.
@@ -104,7 +93,6 @@ pub struct Streamer {
     schedule: Schedule,
     /// Asks function tracers for their triggers, if sessions wait for them.
     triggers: Option<TriggerWatch>,
-    policies: Policies,
     /// The end was requested.
     leaving: bool,
 }
@@ -121,15 +109,10 @@ impl Streamer {
         let first = finder.first()?;
         let disk = Disk::open(options.spill.clone())?;
         let triggers = TriggerWatch::if_wanted(options.upload)?;
-        let policies = Policies::new(options.policy_key.clone(), options.policy_max.clone());
-        let introduction = Introduction {
-            policy_serial: Some(policies.serial().unwrap_or(0)),
-            ..options.introduction.clone()
-        };
         let mut streamer = Self {
             link: CollectorLink::new(Dialer::new(
                 options.to.clone(),
-                introduction,
+                options.introduction.clone(),
                 options.credentials.clone(),
                 options.retry,
             )),
@@ -146,7 +129,6 @@ impl Streamer {
             done: StreamFigures::default(),
             schedule: Schedule::new(),
             triggers,
-            policies,
             leaving: false,
         };
         first
@@ -206,9 +188,6 @@ impl Streamer {
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
             uploads: self.done.uploads + sum(&mut self.sessions.iter().map(|s| s.uploads)),
-            over_budget: sum(&mut self.sessions.iter().map(|s| s.over_budget))
-                .saturating_add(self.done.over_budget),
-            policy: self.policies.state(),
             overwritten: sum(&mut drains().map(|d| d.overwritten()))
                 .saturating_add(self.done.overwritten),
             ..self.done.clone()
@@ -249,8 +228,6 @@ impl Streamer {
             return;
         }
         self.link.look_at_certificate(&mut self.notices);
-        self.apply_policies();
-        let policy = self.policies.state();
         self.sessions
             .iter_mut()
             .for_each(StreamedSession::keep_acked);
@@ -266,11 +243,6 @@ impl Streamer {
                 lag_ms: self.lag(session).as_millis() as u64,
                 lost: drain.lost(),
                 overwritten: drain.overwritten(),
-                over_budget: session.over_budget,
-                policy: PolicyState {
-                    refused: session.rules_refused.clone().or(policy.refused.clone()),
-                    ..policy.clone()
-                },
             };
             // Without a status, in a directory that may not be written, the stream goes on.
             let _ = status.write(drain.session());
@@ -315,7 +287,6 @@ impl Streamer {
             session.hold();
             triggers.watch(&session);
         }
-        self.policies.apply(&mut session);
         self.sessions.push(session);
     }
 

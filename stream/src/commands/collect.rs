@@ -2,6 +2,7 @@
 
 mod allocator;
 mod args;
+mod kind_of_store;
 mod log;
 mod option_source;
 
@@ -17,7 +18,6 @@ use ringmark_collector::store::objects::ObjectStore;
 pub(crate) use self::args::Args;
 use self::log::{Log, Report};
 use self::option_source::OptionSource;
-use crate::commands::policy;
 use crate::service::Service;
 use ringmark_console::descriptors;
 use ringmark_console::signals::Signals;
@@ -45,6 +45,8 @@ impl Args {
             note("the options are valid");
             return Ok(Exit::FINE);
         }
+        // Before another binary is looked for.
+        args.check_kind_of_store()?;
         if args.objects.is_some() {
             allocator::set_up();
         }
@@ -77,13 +79,12 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let options = args.collector_options()?;
     let report = Report::new(&args)?;
-    let policy = policy::sent(options.policy.as_deref());
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start_in(place, options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut log = Log::start(args.log)?;
-    log.started(&collector, policy);
+    log.started(&collector);
     let addresses = collector.addresses();
     let (figures, settings) = (collector.figures(), collector.settings());
     let mut service = Service::started();

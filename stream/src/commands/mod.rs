@@ -2,7 +2,6 @@
 
 pub(crate) mod certs;
 pub(crate) mod collect;
-pub(crate) mod policy;
 pub(crate) mod store;
 mod store_hosts;
 pub(crate) mod stream;

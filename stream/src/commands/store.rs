@@ -1,4 +1,4 @@
-//! `store`: looks at a collector's store, and keeps it in order by hand.
+//! `store`: looks at a collector's store, and removes what a host sent.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,12 @@ use super::store_hosts::{Hosts, stored_by};
 /// Letters of a time to the minute.
 const MINUTE: usize = "2026-01-31T12:00".len();
 
-/// Look at a collector's store, remove what a host sent, clear what is left over
+/// Look at a collector's store, and remove what a host sent
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 'ls', 'hosts' and 'df' may run while a collector has the store; they read stores
-of objects, too. 'rm' and 'gc' need the store of one collector for themselves:
-end it first, streamers wait until it is back. 'ringmark verify DIR' checks what
-is stored.
+of objects, too. 'rm' needs the store of one collector for itself: end it first,
+streamers wait until it is back. 'ringmark verify DIR' checks what is stored.
 
 Examples:
   ringmark store ls /var/lib/ringmark
@@ -54,8 +53,7 @@ Example: ringmark store ls /var/lib/ringmark --by day")]
     #[command(after_help = "\
 EVENT and HEARD are how long ago the last event was, and the last thing that the
 host said. COMPLETE: everything older is here or counted; 'whole': all is.
-SEGMENT is the hour in which its last segment came, UTC. BUDGET counts events
-left out by budget, POLICY is the serial of the policy that holds.
+SEGMENT is the hour in which its last segment came, UTC.
 
   silent    a program goes on, and nothing was heard of it for --silent
   lagging   something older than --lag may still come
@@ -70,10 +68,6 @@ Example: ringmark store hosts /var/lib/ringmark --silent 10m")]
     /// Show how much each host has stored, and what is free
     #[command(after_help = "Example: ringmark store df /var/lib/ringmark")]
     Df(Sizes),
-    /// Remove what a killed collector left: files that were never durable, indexes of segments that
-    /// are gone
-    #[command(after_help = "Example: ringmark store gc /var/lib/ringmark")]
-    Gc(Place),
     /// Remove all that a host sent
     #[command(after_help = "Example: ringmark store rm /var/lib/ringmark --host web-1")]
     Rm(Remove),
@@ -116,7 +110,7 @@ struct Sizes {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX
     #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// Say what came in each day or hour, UTC
@@ -161,10 +155,6 @@ impl Args {
             Action::Ls(List { place, by, wide }) => list(&place, By::period(by), json, wide),
             Action::Hosts(hosts) => hosts.run(json),
             Action::Df(Sizes { place, wide }) => show_sizes(&place.dir, json, wide),
-            Action::Gc(Place { dir }) => {
-                let cleared = idle(&dir)?.clear().map_err(failed)?;
-                report(cleared, json)
-            }
             Action::Rm(Remove { place, host }) => remove(&place.dir, &host, json),
             Action::Files(_) => extension::write("store files", None),
         }
@@ -173,10 +163,6 @@ impl Args {
 
 fn failed(error: StoreError) -> Failure {
     Failure::no_target(printable(&error.to_string()))
-}
-
-fn idle(dir: &Path) -> Result<IdleStore, Failure> {
-    IdleStore::take(dir).map_err(failed)
 }
 
 fn list(dir: &Path, period: Period, json: bool, wide: WideOption) -> anyhow::Result<Exit> {
@@ -288,7 +274,8 @@ fn print(mut table: Table, wide: WideOption) -> anyhow::Result<Exit> {
 }
 
 fn remove(dir: &Path, host: &str, json: bool) -> anyhow::Result<Exit> {
-    let removed = idle(dir)?.remove_host(host).map_err(failed)?;
+    let store = IdleStore::take(dir).map_err(failed)?;
+    let removed = store.remove_host(host).map_err(failed)?;
     if removed.files == 0 {
         let text = format!(
             "{}: found nothing of host {}; 'ringmark store ls' shows the hosts",

@@ -24,7 +24,7 @@ const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Hosts {
-    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store: a directory, file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX
     #[arg(value_name = "STORE", value_parser = place_parser())]
     place: PathBuf,
     /// A host that has said nothing for TIME is silent
@@ -110,8 +110,6 @@ fn table(rows: &[Row], now: u64) -> Table {
         "SEGMENT",
         ">LOST",
         ">MISSING",
-        ">BUDGET",
-        ">POLICY",
     ];
     let is_any = |of: fn(&Row) -> bool| rows.iter().any(of);
     let shown = [
@@ -123,8 +121,6 @@ fn table(rows: &[Row], now: u64) -> Table {
         true,
         is_any(|row| row.health.figures.lost > 0),
         is_any(|row| row.health.figures.missing > 0),
-        is_any(|row| row.health.figures.over_budget > 0),
-        is_any(|row| row.health.policy.is_some()),
     ];
     let pick = |cells: Vec<String>| -> Vec<String> {
         let cells = cells.into_iter().zip(shown);
@@ -150,10 +146,6 @@ fn table(rows: &[Row], now: u64) -> Table {
             segment.clone().unwrap_or_else(|| "-".to_owned()),
             count(figures.lost),
             count(figures.missing),
-            count(figures.over_budget),
-            health
-                .policy
-                .map_or_else(|| "-".to_owned(), |policy| policy.serial.to_string()),
         ]));
     }
     table
@@ -189,7 +181,6 @@ fn as_object(row: &Row) -> Value {
         host: Some(host).filter(|host| !host.is_empty()),
         ..Head::default()
     };
-    let policy = health.policy;
     let fields = json!({
         "state": health.state.name(),
         "heard_ts_ns": ts_ns(health.heard_ns),
@@ -201,11 +192,8 @@ fn as_object(row: &Row) -> Value {
         "overwritten": figures.overwritten,
         "missing": figures.missing,
         "removed": figures.removed,
-        "over_budget": figures.over_budget,
         "late": figures.late,
         "unknown": figures.unknown,
-        "policy_serial": policy.map(|policy| policy.serial),
-        "policy_until_ts_ns": ts_ns(policy.map(|policy| policy.until_s.saturating_mul(SECOND))),
     });
     object("stored_host", &head, fields)
 }

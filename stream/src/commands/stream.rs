@@ -11,17 +11,16 @@ use ringmark_console::progress::ProgressLine;
 use ringmark_console::signals::Signals;
 use ringmark_console::status::{Lines, write_line};
 use ringmark_console::units::{
-    count, counted, duration, over_budget, overwritten, parse_duration, parse_size, size,
+    count, counted, duration, overwritten, parse_duration, parse_size, size,
 };
 use ringmark_console::{Exit, Failure, descriptors, json, note, printable, signals};
 use ringmark_reader::stream::{
-    Address, Introduction, PolicyKey, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
 };
 use ringmark_reader::{Codec, Selection};
 
 use crate::credentials::CredentialOptions;
 use crate::metrics_file::MetricsFile;
-use crate::policy_file;
 
 /// How long to wait before a collector is tried again for the first time.
 const RETRY: Duration = Duration::from_millis(100);
@@ -86,13 +85,6 @@ pub(crate) struct Args {
     /// Send no more than SIZE per second; pages wait in their rings, and with --spill on disk
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_rate: Option<u64>,
-    /// Take policies that the operator of this key signed, from the collector (PEM; see 'ringmark policy')
-    #[arg(long, value_name = "FILE")]
-    policy_key: Option<PathBuf>,
-    /// Send no more of each service than FILE says, whatever a policy allows: TOML with budgets, as in
-    /// 'ringmark policy sign --help'
-    #[arg(long, value_name = "FILE")]
-    policy_max: Option<PathBuf>,
     /// Send sessions in overwrite mode only when something happens
     #[arg(long, conflicts_with = "zero_copy")]
     on_trigger: bool,
@@ -210,20 +202,10 @@ impl Args {
             "lag_ms": figures.lag.as_millis() as u64,
             "lost": figures.lost,
             "overwritten": figures.overwritten,
-            "over_budget": figures.over_budget,
-            "policy_serial": figures.policy.serial,
-            "policy_until_ts_ns": json::ts_ns(figures.policy.until_s.map(ringmark_console::policy::ns)),
-            "policy_refused": figures.policy.refused,
             "uploads": figures.uploads,
             "certificate_until_ts_ns": json::ts_ns(until_ns),
         });
         json::object("stream", head, fields)
-    }
-
-    fn policy_key(&self) -> Result<Option<PolicyKey>, Failure> {
-        let key = self.policy_key.as_deref().map(PolicyKey::load);
-        key.transpose()
-            .map_err(|error| Failure::usage(error.to_string()))
     }
 
     fn options(&self) -> anyhow::Result<StreamOptions> {
@@ -251,11 +233,6 @@ impl Args {
                 false => Upload::Always,
             },
             bytes_per_second: self.max_rate,
-            policy_key: self.policy_key()?,
-            policy_max: match &self.policy_max {
-                Some(path) => policy_file::read_bounds(path)?,
-                None => Vec::new(),
-            },
             codec: if self.compress {
                 Codec::Lz4
             } else {
@@ -267,13 +244,12 @@ impl Args {
 
 fn summary(figures: &StreamFigures) -> String {
     format!(
-        "{} done, {}, {} sent, {} lost{}{}",
+        "{} done, {}, {} sent, {} lost{}",
         counted(figures.sessions_done as u64, "session"),
         counted(figures.pages, "page"),
         size(figures.sent),
         count(figures.lost),
-        overwritten(figures.overwritten),
-        over_budget(figures.over_budget)
+        overwritten(figures.overwritten)
     )
 }
 
@@ -301,15 +277,14 @@ impl Display {
             "no collector"
         };
         self.line.show(&format!(
-            "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost{}{}",
+            "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost{}",
             counted(f.sessions_open as u64, "session"),
             size(f.sent),
             size(f.in_flight),
             size(f.spilled),
             duration(f.lag.as_nanos() as u64),
             count(f.lost),
-            overwritten(f.overwritten),
-            over_budget(f.over_budget)
+            overwritten(f.overwritten)
         ));
     }
 

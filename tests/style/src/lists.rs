@@ -243,7 +243,6 @@ pub const OWNED: &[Owned<'_>] = &[
         ],
     ),
     ("format-spec/src/session_text.rs", &["\"ping\"", "\"pong\""]),
-    ("format-spec/src/policy.rs", &["\"ringmark-policy 1\""]),
 ];
 
 /// Where one of them is spelled all the same.

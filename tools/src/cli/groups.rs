@@ -27,9 +27,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
     (
         "Fleet",
-        &[
-            "stream", "collect", "compact", "query", "store", "certs", "policy",
-        ],
+        &["stream", "collect", "compact", "query", "store", "certs"],
     ),
     ("Help", &["doctor", "demo", "help"]),
 ];

@@ -13,12 +13,10 @@ pub(crate) enum Streams {
     Stream(Words),
     /// Collect the streams of many hosts in a store
     Collect(Words),
-    /// Look at a collector's store, remove what a host sent, clear what is left over
+    /// Look at a collector's store, and remove what a host sent
     Store(Words),
     /// Make certificates for streams over tls://
     Certs(Words),
-    /// Sign what hosts record and send of each service, for collectors to carry
-    Policy(Words),
 }
 
 /// All that follows: it is not looked at here.

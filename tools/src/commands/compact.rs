@@ -20,7 +20,8 @@ Examples:
   ringmark compact file:///srv/traces
   ringmark compact file:///srv/traces --merge --keep-raw 48h")]
 pub struct CompactOptions {
-    /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX, az:// or gs://
+    /// The store that collectors write to with --objects: file:///DIR, s3://BUCKET/PREFIX or
+    /// az://CONTAINER/PREFIX
     #[arg(value_name = "URL")]
     pub store: String,
     /// Where the tables are: another directory or bucket [default: the store]
@@ -35,9 +36,6 @@ pub struct CompactOptions {
     /// Delete segments that were uploaded longer ago, if their rows are in the tables
     #[arg(long, value_name = "TIME")]
     pub keep_raw: Option<String>,
-    /// Delete files that a killed run left, which no log names, if they are older: 24h or more
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    pub keep_orphans: String,
     /// Remove all rows of a host from the tables. Segments keep its events until --keep-raw deletes them
     #[arg(long, value_name = "HOST")]
     pub rm_host: Option<String>,

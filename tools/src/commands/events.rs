@@ -1,6 +1,7 @@
 //! `events`: lists event types, with their fields and whether they are on, or switches them.
 
 use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
 
 use ringmark_console::json::{Head, JsonOption, Line};
 use ringmark_console::units::counted;
@@ -11,7 +12,6 @@ use ringmark_format::schema::Level;
 use serde_json::json;
 
 use crate::commands::events_switch::SwitchOptions;
-use crate::input::held_off::is_on;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::rows::LinesOption;
@@ -108,6 +108,13 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
         found.extend(rows(session, |ty| is_on(tap?.session(), ty)));
     }
     Ok(found)
+}
+
+/// Whether a type is on in a running process; unknown of types beyond the bitmap, which have no bit.
+fn is_on(session: &ringmark_reader::Session, ty: &EventType) -> Option<bool> {
+    let words = session.ring().enabled_words();
+    let word = words.get(ty.id.0 as usize / 64)?;
+    Some(word.load(Relaxed) >> (ty.id.0 % 64) & 1 == 1)
 }
 
 fn rows(session: &Session, on: impl Fn(&EventType) -> Option<bool>) -> Vec<Row> {

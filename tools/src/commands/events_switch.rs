@@ -3,15 +3,12 @@
 use std::io::Write;
 use std::time::Duration;
 
-use ringmark_decoder::EventType;
 use ringmark_format::schema::Level;
 use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
-use ringmark_reader::kept_policy;
 use ringmark_reader::{Access, Session, control, find};
 
-use crate::input::{held_off, rings};
+use crate::input::rings;
 use crate::options::event_filter;
-use ringmark_console::policy;
 use ringmark_console::units::counted;
 use ringmark_console::{Exit, Failure, Sink, note, printable, text};
 
@@ -139,32 +136,7 @@ impl SwitchRequest<'_> {
         };
         writeln!(out, "{} {now}", counted(matched, "event type"))?;
         out.finish()?;
-        if self.switch == Switch::Enable
-            && let Some(text) = self.held_off(&sessions)?
-        {
-            note(&text);
-        }
         Ok(Exit::lost_if(!trouble.is_empty()))
-    }
-
-    /// The note about types that a policy has off all the same; `None`: there are none.
-    fn held_off(&self, sessions: &[Session]) -> anyhow::Result<Option<String>> {
-        let Some(policy) = kept_policy() else {
-            return Ok(None);
-        };
-        let (dump, types) = (rings::snapshot(self.pid)?, self.types());
-        let off = sessions.iter().map(|session| {
-            let wanted = |ty: &EventType| held_off::matches(&types, ty);
-            held_off::of_session(&policy, session, &dump, wanted).1
-        });
-        let off: usize = off.sum();
-        Ok((off > 0).then(|| {
-            let until = policy::moment(policy.until_s);
-            format!(
-                "{off} of them not before policy {} ends, {until}",
-                policy.serial
-            )
-        }))
     }
 
     fn types(&self) -> TypePattern<'_> {

@@ -1,5 +1,5 @@
-//! The sessions of `list`, and what `-v` adds: their rings, where they are streamed to, which policy they keep, what their
-//! threads did last and have open.
+//! The sessions of `list`, and what `-v` adds: their rings, where they are streamed to, what their threads did last
+//! and have open.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -9,16 +9,14 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Dump, Stamper};
 use ringmark_format::session::ProcessId;
 use ringmark_reader::find::FoundSession;
-use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find};
-use ringmark_reader::{StreamStatus, kept_policy};
+use ringmark_reader::{Access, ReaderError, Session, SessionInfo, StreamStatus, find};
 use serde_json::json;
 
-use crate::input::{held_off, rings};
+use crate::input::rings;
 use crate::output::last_words::{self, Show};
 use crate::tables::ring_table::{self, RingCounts, RingRow};
-use ringmark_console::policy;
-use ringmark_console::units::{count, counted, duration, over_budget, overwritten, size};
-use ringmark_console::{Sink, Style, json, printable};
+use ringmark_console::units::{count, duration, overwritten, size};
+use ringmark_console::{Sink, Style, printable};
 
 /// A session, and the number of its process here.
 #[derive(Debug)]
@@ -131,8 +129,8 @@ impl Listed {
             table.write(out, Style::detect())?;
         }
         let ending = self.info.ending.map(|ending| ending.to_string());
-        let stream = self.stream.iter().flat_map(stream_lines);
-        for line in stream.chain(details.kept.clone()).chain(ending) {
+        let stream = self.stream.iter().map(stream_line);
+        for line in stream.chain(ending) {
             writeln!(out, "{pids}: {line}")?;
         }
         if !details.last_words.is_empty() {
@@ -146,8 +144,6 @@ impl Listed {
 #[derive(Debug)]
 struct Details {
     rings: Vec<RingRow>,
-    /// The line about a policy that it keeps without a streamer.
-    kept: Option<String>,
     /// What the threads of its process did last and have open; of the last session of a process only.
     last_words: String,
 }
@@ -201,7 +197,6 @@ fn add_details(listed: &mut [Listed], before: &FirstLook, is_of_one: bool) -> an
             let counts = (&before.counts, elapsed.as_secs_f64());
             session.details = Some(Details {
                 rings: ring_table::rows(&session.info, &dump, counts),
-                kept: kept(session, &dump),
                 last_words: std::mem::take(&mut words),
             });
         }
@@ -219,40 +214,22 @@ fn open(found: &FoundSession) -> anyhow::Result<Session> {
     Ok(Session::open_found(found, Access::Observe)?)
 }
 
-/// The policy that a session keeps without a streamer: all types are off that it has off.
-fn kept(listed: &Listed, dump: &Dump) -> Option<String> {
-    if listed.stream.is_some() {
-        return None;
-    }
-    let policy = kept_policy()?;
-    let session = open(&listed.found).ok()?;
-    let (all, off) = held_off::of_session(&policy, &session, dump, |_| true);
-    (all > 0 && off == all).then(|| {
-        let (serial, until) = (policy.serial, policy::moment(policy.until_s));
-        let types = counted(off as u64, "event type");
-        format!("policy {serial} until {until}: {types} off, without a streamer")
-    })
-}
-
-/// Lines about where a session is streamed to.
-fn stream_lines(stream: &StreamStatus) -> Vec<String> {
+/// The line about where a session is streamed to.
+fn stream_line(stream: &StreamStatus) -> String {
     let state = if stream.connected {
         "connected"
     } else {
         "no collector"
     };
-    let line = format!(
-        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}{}",
+    format!(
+        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}",
         printable(&stream.to),
         size(stream.in_flight),
         size(stream.spilled),
         duration(stream.lag_ms.saturating_mul(1_000_000)),
         count(stream.lost),
-        overwritten(stream.overwritten),
-        over_budget(stream.over_budget)
-    );
-    let policy = policy::state(&stream.policy);
-    [line].into_iter().chain(policy).collect()
+        overwritten(stream.overwritten)
+    )
 }
 
 /// The same as JSON.
@@ -265,9 +242,5 @@ pub(super) fn stream_as_json(stream: &StreamStatus) -> serde_json::Value {
         "lag_ms": stream.lag_ms,
         "lost": stream.lost,
         "overwritten": stream.overwritten,
-        "over_budget": stream.over_budget,
-        "policy_serial": stream.policy.serial,
-        "policy_until_ts_ns": json::ts_ns(stream.policy.until_s.map(policy::ns)),
-        "policy_refused": stream.policy.refused,
     })
 }

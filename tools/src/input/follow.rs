@@ -172,7 +172,7 @@ impl<'p, 'f> Show<'p, 'f> {
         let (mut writer, mut lines) = (self.printer.writer(), Vec::new());
         self.follower.news(&dump, |item| {
             self.is_lossy |=
-                matches!(item, Output::Lost(lost) if !matches!(lost.loss.why, Why::Overwritten | Why::Removed | Why::Budget | Why::Late));
+                matches!(item, Output::Lost(lost) if !matches!(lost.loss.why, Why::Overwritten | Why::Removed | Why::Late));
             self.printer.line(&mut writer, item, &mut lines);
         });
         self.out.write_all(&lines)?;

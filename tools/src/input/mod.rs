@@ -2,7 +2,6 @@
 
 pub(crate) mod exported;
 pub(crate) mod follow;
-pub(crate) mod held_off;
 pub(crate) mod notices;
 pub(crate) mod rings;
 pub(crate) mod trace_files;

@@ -54,7 +54,7 @@ impl Column {
 }
 
 /// All columns.
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 14] = [
     Column::always("HOST", |host| Some(host_name(&host.host))),
     Column::always(">PROCESSES", |host| Some(count(host.processes))),
     Column::always(">EVENTS", |host| Some(count(host.events))),
@@ -62,7 +62,6 @@ const COLUMNS: [Column; 15] = [
     Column::if_any(">OVERWRITTEN", |host| some(host.overwritten)),
     Column::if_any(">MISSING", |host| some(host.missing)),
     Column::if_any(">REMOVED", |host| some(host.removed)),
-    Column::if_any(">OVER BUDGET", |host| some(host.over_budget)),
     Column::if_any(">LATE", |host| some(host.late)),
     Column::if_any(">UNKNOWN", |host| some(host.unknown)),
     Column::always("FIRST SEEN", |host| Some(moment(host.first_ns))),
@@ -94,7 +93,6 @@ fn object(host: &HostFigures) -> serde_json::Value {
         "overwritten": host.overwritten,
         "missing": host.missing,
         "removed": host.removed,
-        "over_budget": host.over_budget,
         "late": host.late,
         "unknown": host.unknown,
         "complete_ts_ns": json::ts_ns(host.complete_ns),

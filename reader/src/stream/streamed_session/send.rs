@@ -27,7 +27,6 @@ impl StreamedSession {
             let Some(filled) = self.fill_batch(fill, out)? else {
                 break;
             };
-            self.leave_out_of_batch(out);
             pages += out.batch.pages();
             self.send_batch(out)?;
             if filled == Fill::PassDone {
@@ -60,16 +59,12 @@ impl StreamedSession {
 
     /// Sends the batch, after what must precede it: pages that are gone, and schema.
     fn send_batch(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
-        if out.batch.is_empty() && self.waits_to_tell() {
-            return Ok(());
-        }
         self.tell_gone(out)?;
         let Some(mapped) = &mut self.mapped else {
             return Ok(());
         };
         out.send_schema(self.uuid, &mut mapped.drain)?;
         if out.batch.is_empty() {
-            self.note_left_out(out);
             return Ok(());
         }
         let bytes = out.batch.bytes().len() as u64;
@@ -94,8 +89,7 @@ impl StreamedSession {
             if !out.has_room()? {
                 return Ok(Passed { pages, done: false });
             }
-            let mut missing = self.read_spill(out);
-            missing.pages -= self.leave_out_of(&mut missing.blocks, out);
+            let missing = self.read_spill(out);
             if self.spill_failed {
                 for gap in &missing.gaps {
                     self.ledger.gone.add_spilled(gap.slot, gap.from, gap.to);

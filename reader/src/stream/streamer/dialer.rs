@@ -99,11 +99,6 @@ impl Dialer {
         }
     }
 
-    /// Says this serial of a policy from the next attempt on.
-    pub(super) fn say_policy_serial(&mut self, serial: u64) {
-        self.introduction.policy_serial = Some(serial);
-    }
-
     fn connected(&self) -> String {
         format!("{}: connected", self.to)
     }

@@ -114,7 +114,6 @@ impl Streamer {
             batch: &mut self.batch,
             packer: &mut self.packer,
             rate: &mut self.rate,
-            budgets: &mut self.policies.budgets,
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
@@ -146,7 +145,6 @@ impl Streamer {
                     self.link.parting = Some(Instant::now());
                 }
                 CollectorMessage::Drain => {}
-                CollectorMessage::Policy(text) => self.hear_policy(&text),
             }
         }
         self.release();
@@ -207,7 +205,6 @@ impl Streamer {
         }
         self.done.sessions_done += 1;
         self.done.uploads += session.uploads;
-        self.done.over_budget = self.done.over_budget.saturating_add(session.over_budget);
         if let Some(drain) = session.drain() {
             let skipped = drain.pages_skipped();
             self.done.lost = self.done.lost.saturating_add(drain.lost());

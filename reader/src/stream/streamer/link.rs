@@ -71,11 +71,6 @@ impl CollectorLink {
         self.connection.as_ref()?.terms().against_references()
     }
 
-    /// Says this serial of a policy on the next connection.
-    pub(super) fn say_policy_serial(&mut self, serial: u64) {
-        self.dialer.say_policy_serial(serial);
-    }
-
     /// Has the dialer begin its waits anew if the connection works.
     fn note_progress(&mut self, notices: &mut Vec<String>) {
         let lasted = self.connected_since.elapsed();

@@ -15,13 +15,17 @@ use ringmark_console::json::JsonOption;
 use ringmark_console::units::{parse_duration, parse_size};
 use ringmark_reader::stream::Address;
 
-use crate::commands::policy;
 use crate::credentials::CredentialOptions;
 use crate::log::LogOptions;
 use crate::objects;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);
+
+/// When objects are put, where '--flush' does not say it.
+const FLUSH: Duration = Duration::from_secs(5);
+/// When a segment ends, where '--segment-age' does not say it.
+const SEGMENT_AGE: Duration = Duration::from_secs(3600);
 
 /// Collect the streams of many hosts in a store
 #[derive(Debug, clap::Args)]
@@ -36,8 +40,8 @@ the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.
 
 SIGHUP: the collector reads its file, certificates and token again. It takes
-over certificates, --token-file, --policy, --deny, --keep-*, --min-free, limits
-of a host and the log. Another option that changed, or a mistake, is logged, and
+over certificates, --token-file, --deny, --keep-*, --min-free, limits of a host
+and the log. Another option that changed, or a mistake, is logged, and
 nothing changes. On a terminal without --config, SIGHUP ends the collector.
 
 --json prints an object when it listens, one each second, and one at the end.
@@ -58,13 +62,14 @@ pub(crate) struct Args {
     /// Directory of the store: a store, or an empty directory
     #[arg(long, value_name = "DIR", required_unless_present_any = ["config", "objects"])]
     pub(super) store: Option<PathBuf>,
-    /// Store objects below file:///DIR, s3://BUCKET/PREFIX, az:// or gs:// instead, which other collectors
-    /// may do at the same time
+    /// Store objects below file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX instead, which other
+    /// collectors may do at the same time
     #[arg(long, value_name = "URL", conflicts_with = "store", value_parser = parse_objects)]
     pub(super) objects: Option<PathBuf>,
     /// With --objects: put what came when the first of it is this old, and acknowledge it then
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    pub(super) flush: Duration,
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) flush: Option<Duration>,
     /// Read options from FILE: TOML, its keys are the long names of options, '${NAME}' is a variable of
     /// the environment. An option of the command line replaces the file's
     #[arg(long, value_name = "FILE")]
@@ -82,34 +87,30 @@ pub(crate) struct Args {
     /// Let DIR's group read what is stored from now on: modes 0750 and 0640 instead of 0700 and 0600
     #[arg(long)]
     pub(super) group_readable: bool,
-    /// When a page counts as stored
-    #[arg(long, value_name = "WHEN", default_value = "disk")]
-    pub(super) sync: When,
+    /// When a page counts as stored [default: disk]
+    #[arg(long, value_name = "WHEN")]
+    pub(super) sync: Option<When>,
     #[command(flatten)]
     pub(super) credentials: CredentialOptions,
     /// Begin a new segment when the last one reaches SIZE
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     pub(super) segment_size: u64,
-    /// Begin a new segment when the last one is this old
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
-    pub(super) segment_age: Duration,
-    /// Remove the oldest segments of the host that has most when all together are larger than SIZE
+    /// With --store: begin a new segment when the last one is this old [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) segment_age: Option<Duration>,
+    /// With --store: remove the oldest segments of the host that has most when all together are larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) keep_size: Option<u64>,
-    /// Remove the oldest segments of a host when its own are larger than SIZE
+    /// With --store: remove the oldest segments of a host when its own are larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) keep_size_per_host: Option<u64>,
-    /// Keep SIZE, or a part such as 5%, of the file system free. The host that has most gives its
-    /// oldest segments; while that is not enough, nothing is taken in
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_min_free)]
-    pub(super) min_free: MinFree,
-    /// Remove segments whose last event is older than TIME, such as 12h or 7d
+    /// With --store: keep SIZE, or a part such as 5%, of the file system free. The host that has most
+    /// gives its oldest segments; while that is not enough, nothing is taken in [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = parse_min_free)]
+    pub(super) min_free: Option<MinFree>,
+    /// With --store: remove segments whose last event is older than TIME, such as 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) keep_age: Option<Duration>,
-    /// Send FILE, a signed policy, to all streamers that take policies (see 'ringmark policy'); read
-    /// again at SIGHUP
-    #[arg(long, value_name = "FILE")]
-    pub(super) policy: Option<PathBuf>,
     /// Most connections at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(super) connections: usize,
@@ -125,10 +126,6 @@ pub(crate) struct Args {
     /// blocks on their way in
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     pub(super) memory: u64,
-    /// Memory for what is known of sessions: their schema, and what is stored of them; one host gets
-    /// an eighth
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
-    pub(super) session_memory: u64,
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<String>,
@@ -165,8 +162,9 @@ pub(super) fn parse_objects(text: &str) -> Result<PathBuf, String> {
         return Ok(PathBuf::from(text));
     }
     let path = local_path(PathBuf::from(text));
-    let wrong =
-        || format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX, az:// or gs://");
+    let wrong = || {
+        format!("found {text:?}, expected file:///DIR, s3://BUCKET/PREFIX or az://CONTAINER/PREFIX")
+    };
     match path.as_os_str() == text {
         true => Err(wrong()),
         false => Ok(path),
@@ -231,7 +229,7 @@ impl Args {
             listen: self.listen.clone(),
             store,
             objects: self.objects.as_ref().map(|_| ObjectOptions {
-                flush: self.flush,
+                flush: self.flush.unwrap_or(FLUSH),
                 memory_bytes: self.memory,
             }),
             connections: self.connections,
@@ -240,28 +238,24 @@ impl Args {
                 bytes_per_second: self.rate_per_host,
             },
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
-            policy: self
-                .policy
-                .as_deref()
-                .map(policy::read_signed)
-                .transpose()?,
             metrics: self.metrics.clone(),
         })
     }
 
     fn store_options(&self) -> Result<StoreOptions, Failure> {
+        self.check_kind_of_store()?;
         Ok(StoreOptions {
             root: self.store()?.clone(),
-            sync: self.sync.into(),
+            sync: self.sync.map_or_else(SyncMode::default, SyncMode::from),
             segment_bytes: self.segment_size,
-            segment_age: self.segment_age,
+            segment_age: self.segment_age.unwrap_or(SEGMENT_AGE),
             retention: Retention {
                 bytes: self.keep_size,
                 host_bytes: self.keep_size_per_host,
-                min_free: self.min_free,
+                min_free: self.min_free.unwrap_or_default(),
                 age: self.keep_age,
             },
-            session_bytes: self.session_memory,
+            session_bytes: StoreOptions::SESSION_BYTES,
             directory: DirectoryOptions {
                 init: self.init,
                 group_readable: self.group_readable,

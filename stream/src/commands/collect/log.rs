@@ -7,7 +7,6 @@ use ringmark_collector::{Collector, Figures, Notice};
 use ringmark_reader::stream::Address;
 
 use super::args::Args;
-use super::option_source::Reloaded;
 use crate::log::LogOptions;
 use crate::repeats::Repeats;
 use ringmark_console::json::Head;
@@ -87,24 +86,22 @@ impl Log {
         }
     }
 
-    /// Where the collector listens, and which policy it sends.
-    pub(super) fn started(&mut self, collector: &Collector, policy: Option<String>) {
+    /// Where the collector listens.
+    pub(super) fn started(&mut self, collector: &Collector) {
         for address in collector.addresses() {
             self.note(format!("listening at {address}"));
         }
         if let Some(address) = collector.metrics_address() {
             self.note(format!("figures at http://{address}/metrics"));
         }
-        policy.into_iter().for_each(|text| self.note(text));
     }
 
     /// How reading the options again went.
-    pub(super) fn reloaded(&mut self, read: anyhow::Result<Reloaded>) {
+    pub(super) fn reloaded(&mut self, read: anyhow::Result<LogOptions>) {
         match read {
-            Ok(Reloaded { log, policy }) => {
+            Ok(log) => {
                 self.options = log;
                 self.note("options and certificates were read again".to_owned());
-                policy.into_iter().for_each(|text| self.note(text));
             }
             Err(why) => {
                 let text = format!("{why}; nothing was changed");

@@ -9,21 +9,12 @@ use clap::parser::ValueSource;
 use ringmark_collector::CollectorSettings;
 
 use super::args::Args;
-use crate::commands::policy;
 use crate::config_file;
 use crate::log::LogOptions;
 use ringmark_console::Failure;
 
 /// Name of the command.
 const NAME: &str = "collect";
-
-/// What is different once the options were read again.
-pub(super) struct Reloaded {
-    /// How to write notices from now on.
-    pub(super) log: LogOptions,
-    /// Which policy is sent, in words.
-    pub(super) policy: Option<String>,
-}
 
 /// The command line, and the file that it names.
 pub(super) struct OptionSource {
@@ -66,7 +57,7 @@ impl OptionSource {
     }
 
     /// Reads the options again and hands them to the collector, which was started with `before`.
-    /// If anything is wrong, the collector goes on as before.
+    /// If anything is wrong, the collector goes on as before. Returns how to write notices from now on.
     ///
     /// # Errors
     /// What is wrong.
@@ -74,7 +65,7 @@ impl OptionSource {
         &self,
         before: &Args,
         settings: &CollectorSettings,
-    ) -> anyhow::Result<Reloaded> {
+    ) -> anyhow::Result<LogOptions> {
         let now = self.read()?;
         if now.json.is_on() != before.json.is_on() {
             return Err(Failure::usage("json: a change needs a restart").into());
@@ -82,13 +73,8 @@ impl OptionSource {
         if now.status_file != before.status_file {
             return Err(Failure::usage("status-file: a change needs a restart").into());
         }
-        let options = now.collector_options()?;
-        let policy = policy::sent(options.policy.as_deref());
-        settings.change(options)?;
-        Ok(Reloaded {
-            log: now.log,
-            policy,
-        })
+        settings.change(now.collector_options()?)?;
+        Ok(now.log)
     }
 }
 
