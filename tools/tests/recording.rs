@@ -278,15 +278,16 @@ fn each_interrupt_reaches_the_program() {
     let script = "n=0; trap 'n=$((n + 1)); touch told$n; [ $n -lt 3 ] || exit 9' INT; touch ready; \
                   while :; do sleep 0.05; done";
     let mut command = stage.ringmark(&["record", "--", "sh", "-c", script]);
-    let mut recorder = Running::start(&mut command).unwrap();
+    let recorder = Running::start(&mut command).unwrap();
     wait_until(LIMIT, "its trap", || {
         stage.path("ready").exists().then_some(())
     });
-    // One that comes a moment after another is the same one, as `timeout` sends it.
-    wait_until(LIMIT, "the end after several interrupts", || {
-        let ended = recorder.child().try_wait().unwrap().is_some();
-        let _ = (!ended).then(|| recorder.signal(Signal::INT));
-        ended.then_some(())
+    // One that comes a moment after another is the same one, as `timeout` sends it; one that comes after the program
+    // has ended ends the recorder.
+    wait_until(LIMIT, "the last of several interrupts", || {
+        let is_told = stage.path("told3").exists();
+        let _ = (!is_told).then(|| recorder.signal(Signal::INT));
+        is_told.then_some(())
     });
     let found: Finished = recorder.finish(LIMIT);
     assert_eq!(found.code(), 9);
