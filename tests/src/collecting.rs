@@ -194,7 +194,8 @@ pub fn served_figure(place: impl ToSocketAddrs, name: &str) -> u64 {
 /// When it serves none.
 #[must_use]
 pub fn served_page(place: impl ToSocketAddrs) -> String {
-    let mut asking = TcpStream::connect(place).expect("a connection");
+    // Its place for figures may be there a moment after its socket.
+    let mut asking = wait_until(SOON, "figures", || TcpStream::connect(&place).ok());
     let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
     asking.write_all(request).expect("a request");
     let mut answer = String::new();

@@ -29,7 +29,7 @@ impl Scene {
         let scene = Self { fixture, listen };
         let place = scene.fixture.path("store");
         let store = store.replace("STORE", &place.display().to_string());
-        let arguments = format!("collect --listen {} {store} --flush 100ms", scene.listen);
+        let arguments = format!("collect --listen {} {store}", scene.listen);
         let running = scene.start(&arguments);
         wait_for_listener(&scene.fixture.path("socket"));
         (scene, running)
@@ -117,5 +117,5 @@ fn hosts_of_the_store_of_one_collector() {
 
 #[test]
 fn hosts_of_a_store_of_objects() {
-    expect_states("hosts-objects", "--objects file://STORE");
+    expect_states("hosts-objects", "--objects file://STORE --flush 100ms");
 }
