@@ -135,7 +135,8 @@ fn is_what_the_kernel_counts_and_makes_up_the_whole() {
     let phases = phases(&dump);
     // Those of the new thread that has the mutex, too.
     assert_eq!(phases.len(), 5 * rounds, "{phases:?}");
-    for phase in &phases {
+    // It is watched from a moment after its beginning on, which is later where the machine is busy.
+    for phase in phases.iter().skip_while(|phase| phase.did.is_none()) {
         check(phase, phase.did.unwrap_or_else(|| panic!("{phase:?}")));
     }
     let best = |name: &str, is_so: fn(&Phase, ThreadTimes) -> bool| {
