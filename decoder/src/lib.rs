@@ -106,6 +106,7 @@ pub use trace_file::plain::CastError;
 pub use trace_file::progress::{AbsentPages, AbsentPart, HostProgress};
 pub use trace_file::schema::{EventType, Origin, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
+pub use trace_file::thread_states::{ThreadDoes, ThreadState};
 pub use trace_file::thread_times::ThreadTimes;
 pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;

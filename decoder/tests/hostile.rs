@@ -96,6 +96,7 @@ fn switched(out: &mut Vec<u8>) {
         mono_ns: MONO_ZERO_NS + ns,
         tid: 77,
         turn,
+        cpu: 0,
     };
     let head = Switches {
         from_mono_ns: MONO_ZERO_NS,

@@ -44,11 +44,12 @@ fn spans(clock: Clock, spans: &[(u64, u64)]) -> Vec<u8> {
 }
 
 /// A switch of a thread, at ms since the session's start.
-fn switch(ms: u64, tid: u32, turn: u32) -> Switch {
+fn switch(ms: u64, tid: u32, turn: u16) -> Switch {
     Switch {
         mono_ns: MONO_ZERO_NS + ms * MS,
         tid,
         turn,
+        cpu: 3,
     }
 }
 
@@ -205,6 +206,7 @@ fn many_switches_are_written_as_several_blocks() {
     let each = |n: u64| Switch {
         mono_ns: MONO_ZERO_NS + n * 100,
         tid: 77,
+        cpu: 0,
         turn: if n.is_multiple_of(2) {
             turn::RUNS
         } else {

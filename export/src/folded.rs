@@ -2,23 +2,23 @@
 //!
 //! `process;thread;outer;inner 120`. Threads of one name are taken together. A span over threads lies below
 //! the span around it, or below its process; what threads did while they were in it lies below it. A span
-//! or call whose own time is not known has none here: what lay inside it may be missing. Memory is that of
-//! the stacks that are different.
+//! or call whose own time is not known has none here: what lay inside it may be missing. Where switches were recorded, the
+//! time may be that in which the thread did one thing. Memory is that of the stacks that are different.
 
 use std::io::{self, Write};
 
-use ringmark_decoder::{Event, PathRoot, PathSums, Paths, escape};
+use ringmark_decoder::{Event, PathRoot, PathSums, Paths, ThreadDoes, escape};
 
 use crate::timeline::plan::{Counts, Plan};
 use crate::timeline::play::Written;
 use crate::timeline::processes::processes;
 
-/// Writes the stacks of a plan.
+/// Writes the stacks of a plan. `does`: the time is that in which threads did this.
 ///
 /// # Errors
 /// Those of writing.
 pub(crate) fn write(
-    plan: &Plan<'_>,
+    (plan, does): (&Plan<'_>, Option<ThreadDoes>),
     out: &mut impl Write,
     progress: impl FnOnce(u64, u64),
 ) -> io::Result<Written> {
@@ -39,10 +39,11 @@ pub(crate) fn write(
     let paths = plan.dump.paths_from(&roots, filter, min_ns);
     progress(plan.items, plan.items);
     let (mut bytes, mut line) = (0, Vec::new());
-    for place in 0..paths.paths.len() {
-        if paths.paths[place].sums.self_ns > 0 {
+    for (place, ns) in times(&paths, does).into_iter().enumerate() {
+        if ns > 0 {
             line.clear();
             push_line(&paths, place, &mut line);
+            line.extend_from_slice(format!(" {ns}\n").as_bytes());
             out.write_all(&line)?;
             bytes += line.len() as u64;
         }
@@ -51,7 +52,23 @@ pub(crate) fn write(
     Ok(written(plan, &paths, bytes))
 }
 
-/// The line of a stack.
+/// The time at the end of each path, in ns.
+fn times(paths: &Paths, does: Option<ThreadDoes>) -> Vec<u64> {
+    let own = |does: ThreadDoes| {
+        let times = paths.own_times().into_iter();
+        times.map(move |did| match does {
+            ThreadDoes::Runs => did.running_ns,
+            ThreadDoes::Ready => did.ready_ns,
+            ThreadDoes::Waits => did.waiting_ns,
+        })
+    };
+    match does {
+        Some(does) => own(does).collect(),
+        None => paths.paths.iter().map(|path| path.sums.self_ns).collect(),
+    }
+}
+
+/// The frames of a stack.
 fn push_line(paths: &Paths, place: usize, out: &mut Vec<u8>) {
     let mut stack = Vec::new();
     let mut next = Some(place);
@@ -73,7 +90,6 @@ fn push_line(paths: &Paths, place: usize, out: &mut Vec<u8>) {
             out.push(b'?');
         }
     }
-    out.extend_from_slice(format!(" {}\n", paths.paths[place].sums.self_ns).as_bytes());
 }
 
 fn written(plan: &Plan<'_>, paths: &Paths, bytes: u64) -> Written {

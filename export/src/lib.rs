@@ -16,6 +16,8 @@ mod timeline;
 use std::io::{self, Write};
 use std::path::Path;
 
+use ringmark_decoder::ThreadDoes;
+
 pub use html::about::About;
 pub use html::profile_page::ProfileWords;
 pub use timeline::items::Cut;
@@ -31,8 +33,9 @@ use timeline::play::play;
 pub enum Format {
     /// Perfetto's own, for ui.perfetto.dev and its trace processor.
     Perfetto,
-    /// Folded stacks with the time in each, in ns: a line `outer;inner 120` for each stack.
-    Folded,
+    /// Folded stacks with the time in each, in ns: a line `outer;inner 120` for each stack. With what threads did: the time
+    /// in which they did this.
+    Folded(Option<ThreadDoes>),
 }
 
 /// Writes a trace. `progress` is told now and then how many of how many records were written.
@@ -47,7 +50,7 @@ pub fn write(
 ) -> io::Result<Written> {
     match format {
         Format::Perfetto => play(plan, &mut Perfetto::new(plan, out), progress),
-        Format::Folded => folded::write(plan, out, progress),
+        Format::Folded(does) => folded::write((plan, does), out, progress),
     }
 }
 

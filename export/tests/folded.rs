@@ -45,7 +45,7 @@ fn expected(shown: &[Times], is_known: impl Fn(Times) -> bool) -> OwnTimes {
 fn folded(dump: &Dump, filter: Filter) -> (OwnTimes, u64) {
     let plan = Plan::new(dump, Cut { filter, min_ns: 0 });
     let mut out = Vec::new();
-    let written = write(&plan, Format::Folded, &mut out, |_, _| {}).unwrap();
+    let written = write(&plan, Format::Folded(None), &mut out, |_, _| {}).unwrap();
     let mut own = OwnTimes::new();
     for line in String::from_utf8(out).unwrap().lines() {
         let (stack, ns) = line.rsplit_once(' ').unwrap();

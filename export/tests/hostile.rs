@@ -22,7 +22,7 @@ fn exported(text: &[u8], format: Format) -> Vec<u8> {
 #[test]
 fn folded_stacks_have_their_shape() {
     for text in corpus() {
-        let out = String::from_utf8(exported(&text, Format::Folded)).unwrap();
+        let out = String::from_utf8(exported(&text, Format::Folded(None))).unwrap();
         let lines: Vec<_> = out.lines().collect();
         assert_eq!(lines.len(), 1, "{out}");
         let (stack, ns) = lines[0].rsplit_once(' ').unwrap();

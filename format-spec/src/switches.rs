@@ -26,22 +26,27 @@ layout! {
         /// Thread id, in the process's own pid namespace.
         8 tid: u32,
         /// What the thread does from then on: see [`turn`].
-        12 turn: u32,
+        12 turn: u16,
+        /// Number of the processor that it gets or leaves, as the kernel counts them; [`NO_CPU`]: not known.
+        14 cpu: u16,
     }
 }
+
+/// A processor that is not known.
+pub const NO_CPU: u16 = u16::MAX;
 
 /// Values of [`Switch::turn`].
 pub mod turn {
     /// It runs: it got a processor.
-    pub const RUNS: u32 = 1;
+    pub const RUNS: u16 = 1;
     /// It could run, and left its processor to another thread.
-    pub const READY: u32 = 2;
+    pub const READY: u16 = 2;
     /// It left its processor, and waits.
-    pub const WAITS: u32 = 3;
+    pub const WAITS: u16 = 3;
     /// It has ended.
-    pub const ENDED: u32 = 4;
+    pub const ENDED: u16 = 4;
     /// No switch: all its switches from then on are noted.
-    pub const SEEN: u32 = 5;
+    pub const SEEN: u16 = 5;
 }
 
 /// Most ns by which a tick that was turned into `CLOCK_MONOTONIC` is taken to be wrong.

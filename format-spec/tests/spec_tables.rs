@@ -279,6 +279,7 @@ fn other_singles() -> Vec<Row> {
         single("counters::SCHEMA_INCOMPLETE", counters::SCHEMA_INCOMPLETE),
         single("clock::SAMPLE_SPACING_TICKS", clock::SAMPLE_SPACING_TICKS),
         single("switches::SLACK_NS", switches::SLACK_NS),
+        single("switches::NO_CPU", switches::NO_CPU),
     ]
 }
 

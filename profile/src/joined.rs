@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 use perf_event::{Builder, Counter, Record, Sampler};
+use ringmark_format::switches::NO_CPU;
 
 use crate::descriptors::Descriptors;
 
@@ -25,8 +26,8 @@ const LARGEST_RECORD: usize = 16 << 10;
 
 /// Events of the threads of a process.
 pub(crate) struct Joined {
-    /// Each with its size in bytes.
-    buffers: Vec<(Sampler, usize)>,
+    /// Each with its size in bytes and the number of its processor.
+    buffers: Vec<(Sampler, usize, u16)>,
     /// Events that write to those buffers, and of which threads they are.
     events: Vec<(u32, Counter)>,
     /// Threads that were there when it began.
@@ -84,7 +85,7 @@ impl Joined {
                     .enabled(true);
                 builder.build()
             };
-            joined.begin_on_one(tids, descriptors, make)?;
+            joined.begin_on_one(cpu, tids, descriptors, make)?;
         }
         // One that is not followed on every processor is not followed: what is seen of it, and of those that it
         // begins, would be a part.
@@ -96,6 +97,7 @@ impl Joined {
     /// Begins on one processor. Each thread is looked at, too, which takes a descriptor for each.
     fn begin_on_one(
         &mut self,
+        cpu: usize,
         tids: &BTreeSet<u32>,
         descriptors: Descriptors,
         make: impl Fn(u32) -> io::Result<Counter>,
@@ -116,7 +118,7 @@ impl Joined {
                 None => {
                     let (buffer, bytes) = buffer(event, || make(*tid))?;
                     first = Some(buffer.as_raw_fd());
-                    self.buffers.push((buffer, bytes));
+                    self.buffers.push((buffer, bytes, numbered(cpu)));
                 }
                 Some(first) => {
                     let has_room = descriptors.has_room_beside(&event, tids.len());
@@ -130,20 +132,25 @@ impl Joined {
         Ok(())
     }
 
-    /// Takes all records that there are; those of a processor in their order. Returns whether a buffer may have had no
-    /// room for more.
-    pub(crate) fn take(&mut self, mut each: impl FnMut(&Record<'_>)) -> bool {
+    /// Takes all records that there are, with the number of their processor; those of a processor in their order. Returns
+    /// whether a buffer may have had no room for more.
+    pub(crate) fn take(&mut self, mut each: impl FnMut(u16, &Record<'_>)) -> bool {
         let mut was_full = false;
-        for (buffer, bytes) in &mut self.buffers {
+        for (buffer, bytes, cpu) in &mut self.buffers {
             let mut taken = 0;
             while let Some(record) = buffer.next_record() {
                 taken += RECORD_HEAD + record.len();
-                each(&record);
+                each(*cpu, &record);
             }
             was_full |= taken + LARGEST_RECORD >= *bytes;
         }
         was_full
     }
+}
+
+/// The number of a processor as a switch has it.
+fn numbered(cpu: usize) -> u16 {
+    u16::try_from(cpu).unwrap_or(NO_CPU)
 }
 
 /// Whether this user may not have it.

@@ -83,14 +83,14 @@ impl Samples {
     pub(crate) fn take(&mut self, mut each: impl FnMut(&Sample<'_>)) {
         let now = mono_ns();
         let (lost, switches) = (&mut self.lost, &mut self.switches);
-        let _ = self.events.take(|record| match record.parse_record() {
+        let _ = self.events.take(|cpu, record| match record.parse_record() {
             Ok(Record::Sample(found)) => each(&Sample {
                 registers: registers(&found),
                 stack: found.stack_user().unwrap_or_default(),
                 is_in_kernel: record.misc() & 7 == 1,
             }),
             Ok(Record::Lost(found)) => *lost = lost.saturating_add(found.lost),
-            _ => switches.take(record),
+            _ => switches.take(cpu, record),
         });
         self.switches.are_whole_until(now);
     }

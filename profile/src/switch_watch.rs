@@ -10,7 +10,7 @@ use std::{io, mem, thread};
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag};
-use ringmark_format::switches::{self, Switches, turn};
+use ringmark_format::switches::{self, NO_CPU, Switches, turn};
 
 use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
@@ -87,6 +87,7 @@ impl SwitchWatch {
                 mono_ns: now,
                 tid: numbers.own(&target, *tid, false)?,
                 turn: Turn::Seen,
+                cpu: NO_CPU,
             })
         });
         let seen: Vec<_> = seen.collect();
@@ -137,18 +138,21 @@ impl SwitchWatch {
             fresh.extend(own.map(|tid| Switch { tid, ..switch }));
         };
         let mut lost = 0_u64;
-        let was_full = self.events.take(|record| match Switch::of(record) {
-            Some(switch) => add(switch),
-            None => match record.parse_record() {
-                Ok(Record::Lost(found)) => lost = lost.saturating_add(found.lost),
-                Ok(Record::Exit(found)) => add(Switch {
-                    mono_ns: found.time,
-                    tid: found.tid,
-                    turn: Turn::Ended,
-                }),
-                _ => {}
-            },
-        });
+        let was_full = self
+            .events
+            .take(|cpu, record| match Switch::of(cpu, record) {
+                Some(switch) => add(switch),
+                None => match record.parse_record() {
+                    Ok(Record::Lost(found)) => lost = lost.saturating_add(found.lost),
+                    Ok(Record::Exit(found)) => add(Switch {
+                        mono_ns: found.time,
+                        tid: found.tid,
+                        turn: Turn::Ended,
+                        cpu,
+                    }),
+                    _ => {}
+                },
+            });
         // The kernel says how many had no room beside the next one that has. That may be after this look, or never.
         self.lost = self.lost.saturating_add(lost);
         self.may_lose_next |= lost > 0 || was_full;
@@ -218,6 +222,7 @@ impl SwitchWatch {
         let switches = given.iter().map(|switch| switches::Switch {
             mono_ns: there(switch.mono_ns),
             tid: switch.tid,
+            cpu: switch.cpu,
             turn: match switch.turn {
                 Turn::Seen => turn::SEEN,
                 Turn::Runs => turn::RUNS,

@@ -29,11 +29,13 @@ pub(crate) struct Switch {
     pub(crate) mono_ns: u64,
     pub(crate) tid: u32,
     pub(crate) turn: Turn,
+    /// Number of its processor, as a switch in a trace file has it.
+    pub(crate) cpu: u16,
 }
 
 impl Switch {
-    /// Reads a record; `None`: it is of something else.
-    pub(crate) fn of(record: &Record<'_>) -> Option<Self> {
+    /// Reads a record of a processor; `None`: it is of something else.
+    pub(crate) fn of(cpu: u16, record: &Record<'_>) -> Option<Self> {
         if record.ty() != SWITCH {
             return None;
         }
@@ -42,14 +44,20 @@ impl Switch {
             misc if misc & PREEMPTED != 0 => Turn::Ready,
             _ => Turn::Waits,
         };
-        Self::parse(&record.data().concat(), turn)
+        let (tid, mono_ns) = Self::parse(&record.data().concat())?;
+        Some(Self {
+            mono_ns,
+            tid,
+            turn,
+            cpu,
+        })
     }
 
-    /// Process, thread and time stand behind the head.
-    fn parse(bytes: &[u8], turn: Turn) -> Option<Self> {
+    /// Thread and time: they stand behind the head and the process.
+    fn parse(bytes: &[u8]) -> Option<(u32, u64)> {
         let tid = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?);
         let mono_ns = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
-        Some(Self { mono_ns, tid, turn })
+        Some((tid, mono_ns))
     }
 }
 
@@ -74,8 +82,8 @@ pub(crate) struct Switches {
 
 impl Switches {
     /// Takes a record of the kernel, if it is of a switch.
-    pub(crate) fn take(&mut self, record: &Record<'_>) {
-        self.fresh.extend(Switch::of(record));
+    pub(crate) fn take(&mut self, cpu: u16, record: &Record<'_>) {
+        self.fresh.extend(Switch::of(cpu, record));
     }
 
     /// All that were before that time of `CLOCK_MONOTONIC` in ns have been taken.
@@ -115,7 +123,12 @@ mod tests {
     use super::{Switch, Switches, ThreadSwitches, Turn};
 
     fn at(mono_ns: u64, tid: u32, turn: Turn) -> Switch {
-        Switch { mono_ns, tid, turn }
+        Switch {
+            mono_ns,
+            tid,
+            turn,
+            cpu: 0,
+        }
     }
 
     #[test]
@@ -153,10 +166,7 @@ mod tests {
             &99_u64.to_le_bytes(),
         ]
         .concat();
-        assert_eq!(
-            Switch::parse(&bytes, Turn::Runs),
-            Some(at(99, 7, Turn::Runs))
-        );
-        assert_eq!(Switch::parse(&bytes[..15], Turn::Runs), None);
+        assert_eq!(Switch::parse(&bytes), Some((7, 99)));
+        assert_eq!(Switch::parse(&bytes[..15]), None);
     }
 }

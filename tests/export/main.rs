@@ -17,4 +17,5 @@ mod page_speed;
 mod perfetto;
 mod pictured;
 mod shown_alike;
+mod shown_states;
 mod speed;

@@ -440,9 +440,11 @@ def no_span():
 
 
 def switches(start, end, *found, lost=0, uuid=A):
-    """A SWITCHES block; a switch: (time, thread, turn)."""
+    """A SWITCHES block; a switch: (time, thread, turn). Each thread has a processor of its own."""
     content = struct.pack("<3QII", start, end, lost, len(found), 0)
-    return block(13, content + b"".join(struct.pack("<QII", *one) for one in found), uuid)
+    cpu = lambda tid, turn: 0xFFFF if turn == 5 else tid - 100
+    packed = (struct.pack("<QIHH", at, tid, turn, cpu(tid, turn)) for at, tid, turn in found)
+    return block(13, content + b"".join(packed), uuid)
 
 
 def work(ring, seq, end, took, did, uuid=A_TEXT):

@@ -59,7 +59,7 @@ OPEN_SPANS = Struct(
 FRAME = Struct("head:Q tick:Q")
 ENDING = Struct("how:I code:I flags:I reserved:3I")
 SWITCHES = Struct("from_mono_ns:Q to_mono_ns:Q lost:Q switches:I reserved:I")
-SWITCH = Struct("mono_ns:Q tid:I turn:I")
+SWITCH = Struct("mono_ns:Q tid:I turn:H cpu:H")
 SLOT = Struct(
     "state:Q ring_id:Q pages_offset:Q page_bytes:I pages:I tid:I claims:I thread_name:16s"
     " first_page:Q produced:Q lost:8Q events_sealed:Q reserved:14Q"

@@ -23,7 +23,7 @@ class Switched:
         if len(content) != SWITCHES.size + head["switches"] * SWITCH.size:
             raise Damaged(f"a SWITCHES block of {len(content)} bytes")
         places = range(SWITCHES.size, len(content), SWITCH.size)
-        found = [tuple(SWITCH.read(content, at).values()) for at in places]
+        found = [tuple(SWITCH.read(content, at).values())[:3] for at in places]
         times = [start, *(at for at, _, _ in found)]
         if end < start or end >= 1 << 61 or times != sorted(times) or any(at >= end for at in times[1:]):
             raise Damaged("the times of a SWITCHES block")

@@ -13,6 +13,7 @@ use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_states::ThreadDoes;
 use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::time::NearClock;
 use crate::trace_file::value::Value;
@@ -230,6 +231,13 @@ impl<'a> Event<'a> {
         }
         let from_ns = self.t_ns.checked_sub(took_ns)?;
         self.session.thread_times(self.tid(), from_ns, self.t_ns)
+    }
+
+    /// Gives `each` when its thread had no processor since another one of its records, by time: what it did, and how many ns
+    /// of that. `from_ns`: the time of that record.
+    pub(crate) fn off_since(&self, from_ns: u64, each: impl FnMut(ThreadDoes, u64)) {
+        self.session
+            .off_between(self.tid(), (from_ns, self.t_ns), each);
     }
 
     /// Tick at which a finished span or whole call began; the tick of the event itself for any

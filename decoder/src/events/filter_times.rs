@@ -2,6 +2,8 @@
 
 use crate::events::event::Lost;
 use crate::events::filter::{Filter, Moment};
+use crate::trace_file::session::Session;
+use crate::trace_file::thread_states::ThreadState;
 use crate::trace_file::time::SessionClock;
 
 /// Where a time lies, as the times of a filter have it.
@@ -51,6 +53,36 @@ impl Filter {
     /// Whether events of this thread can pass.
     pub(crate) fn thread_passes(&self, tid: u32) -> bool {
         self.tids.is_empty() || self.tids.contains(&tid)
+    }
+
+    /// Gives `each` what a thread of a session did, by time: where that is known, and in the filter's time. `ran_ns`: times since
+    /// the session's start at which the thread ran, such as those of some of its records.
+    pub fn thread_states(
+        &self,
+        session: &Session,
+        (tid, ran_ns): (u32, &[u64]),
+        mut each: impl FnMut(ThreadState),
+    ) {
+        if !session.has_times() || !self.thread_passes(tid) {
+            return;
+        }
+        let clock = &session.clock;
+        let on_mono = |t_ns: u64| clock.mono_zero_ns.saturating_add(t_ns);
+        let (first, end) = self.bounds(clock);
+        let (first, end) = (first.map_or(0, on_mono), end.map_or(u64::MAX, on_mono));
+        let ran: Vec<_> = ran_ns.iter().map(|ns| on_mono(*ns)).collect();
+        session.switched.states(tid, &ran, |state| {
+            let (from, to) = (state.from.max(first), state.to.min(end));
+            if from < to {
+                each(ThreadState {
+                    from_ns: clock.wall_of_mono(from),
+                    to_ns: clock.wall_of_mono(to),
+                    does: state.does,
+                    cpu: state.cpu,
+                    is_last: state.is_last && to == state.to,
+                });
+            }
+        });
     }
 
     /// Whether no time can pass: the end is not after the beginning.

@@ -48,6 +48,12 @@ pub enum Column {
     LostBefore,
     /// Whether its beginning is not in what was chosen.
     Truncated,
+    /// What its thread did while it lasted, in ns: ran.
+    RunningNs,
+    /// The same: was ready to run.
+    ReadyNs,
+    /// The same: waited.
+    WaitingNs,
     /// The argument with this name.
     Arg(Vec<u8>),
 }
@@ -73,6 +79,12 @@ static ALL: [(&str, Column); 18] = [
     ("lost_before", Column::LostBefore),
     ("truncated", Column::Truncated),
 ];
+/// See [`Column::of_switches`].
+static OF_SWITCHES: [(&str, Column); 3] = [
+    ("running_ns", Column::RunningNs),
+    ("ready_ns", Column::ReadyNs),
+    ("waiting_ns", Column::WaitingNs),
+];
 /// Those that are the same for all records of a page: they are neighbours.
 pub(super) const OF_PAGE: std::ops::Range<usize> = 6..14;
 
@@ -81,6 +93,11 @@ impl Column {
     #[must_use]
     pub fn all() -> &'static [(&'static str, Self)] {
         &ALL
+    }
+
+    /// Those that rows have besides where switches of threads were recorded.
+    pub(super) fn of_switches() -> &'static [(&'static str, Self)] {
+        &OF_SWITCHES
     }
 
     /// The column that is called so. A name that is none of [`Self::all`] is that of an argument, with
@@ -94,7 +111,7 @@ impl Column {
 
     /// Appends its name as a cell.
     pub(super) fn header(&self, out: &mut Vec<u8>) {
-        let mut all = ALL.iter();
+        let mut all = ALL.iter().chain(&OF_SWITCHES);
         match (self, all.find(|(_, column)| column == self)) {
             (_, Some((name, _))) => out.extend_from_slice(name.as_bytes()),
             (Self::Arg(name), None) => cell::text(&[ARG.as_bytes(), name].concat(), out),
@@ -142,6 +159,9 @@ impl Column {
                 let is_so = if row.is_truncated { "true" } else { "false" };
                 out.extend_from_slice(is_so.as_bytes());
             }
+            Self::RunningNs => cell::number(row.did.map(|did| did.running_ns), out),
+            Self::ReadyNs => cell::number(row.did.map(|did| did.ready_ns), out),
+            Self::WaitingNs => cell::number(row.did.map(|did| did.waiting_ns), out),
             Self::Arg(name) => {
                 let (mut budget, from) = (row.payload_bytes(), out.len());
                 row.args(|found, field, value| {

@@ -6,11 +6,14 @@ use crate::rows::args::ArgColumn;
 use crate::rows::cell;
 use crate::rows::column::{Column, OF_PAGE};
 use crate::rows::row::Row;
+use crate::trace_file::dump::Dump;
+use crate::trace_file::session::Session;
 
 /// Writes rows.
 #[derive(Debug, Default)]
 pub struct CsvWriter<'d> {
     promoted: Vec<ArgColumn>,
+    has_switches: bool,
     /// The page whose cells `of_page` are.
     page: Option<&'d Page>,
     of_page: Vec<u8>,
@@ -30,9 +33,25 @@ impl<'d> CsvWriter<'d> {
         }
     }
 
+    /// The same, with what threads did where a dump has switches of them.
+    #[must_use]
+    pub fn with_switches(self, dump: &Dump) -> Self {
+        Self {
+            has_switches: dump.sessions.iter().any(Session::has_switches),
+            ..self
+        }
+    }
+
+    fn of_switches(&self) -> &'static [(&'static str, Column)] {
+        match self.has_switches {
+            true => Column::of_switches(),
+            false => &[],
+        }
+    }
+
     /// Appends the line with the names of the columns.
     pub fn header(&self, out: &mut Vec<u8>) {
-        for (name, _) in Column::all() {
+        for (name, _) in Column::all().iter().chain(self.of_switches()) {
             out.extend_from_slice(name.as_bytes());
             out.push(b',');
         }
@@ -54,6 +73,7 @@ impl<'d> CsvWriter<'d> {
         cells(&Column::all()[..OF_PAGE.start], row, out);
         out.extend_from_slice(&self.of_page);
         cells(&Column::all()[OF_PAGE.end..], row, out);
+        cells(self.of_switches(), row, out);
         let Self {
             promoted,
             cells,

@@ -8,6 +8,7 @@ use crate::sums::calls::{Call, Ended};
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::value::Value;
 
 /// A row. It borrows the record that it is made of.
@@ -28,6 +29,8 @@ pub struct Row<'r, 'd> {
     pub dur_ns: Option<u64>,
     /// How much of that was spent in nothing inside it, in ns; `None`: not known, or not asked for.
     pub own_ns: Option<u64>,
+    /// What its thread did while it lasted; `None`: that is not known.
+    pub did: Option<ThreadTimes>,
     /// Whether it is a span or call whose beginning is a record that was not chosen, or is not here.
     pub is_truncated: bool,
     /// Number of open calls around a call; `None`: it is no call, or that is not known, as with `--min-time`.
@@ -59,6 +62,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: event.target(),
             start_ns: wall(event, clock.wall_of(start.tick, start.t_ns)),
             dur_ns: start.dur_ns,
+            did: start.dur_ns.and_then(|_| event.did()),
             own_ns: None,
             is_truncated: false,
             depth: None,
@@ -76,6 +80,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: span.target,
             start_ns: wall(&span.end, span.start_wall_ns()).filter(|_| !is_cut),
             dur_ns: span.took_ns().filter(|_| !is_cut),
+            did: span.times.filter(|_| !is_cut),
             own_ns: span.self_ns.filter(|_| !is_cut && span.took_ns().is_some()),
             is_truncated: is_cut,
             depth: None,
@@ -93,6 +98,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: end.span_type.map_or(&[], |ty| ty.origin.target.as_slice()),
             start_ns: None,
             dur_ns: None,
+            did: None,
             own_ns: None,
             is_truncated: true,
             depth: None,
@@ -116,6 +122,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: call.target(),
             start_ns: start.and_then(|ns| wall(end, ns)),
             dur_ns: call.took_ns().filter(|_| !is_lost),
+            did: call.thread_times(end).filter(|_| !is_lost),
             own_ns: call
                 .self_ns()
                 .filter(|_| !is_lost && call.took_ns().is_some()),
@@ -138,6 +145,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: made.target(),
             start_ns: wall(made, made.wall_ns()),
             dur_ns: None,
+            did: None,
             own_ns: None,
             is_truncated: false,
             depth: None,
@@ -156,6 +164,7 @@ impl<'r, 'd> Row<'r, 'd> {
             target: entry.target(),
             start_ns: wall(entry, entry.wall_ns()),
             dur_ns: None,
+            did: None,
             own_ns: None,
             is_truncated: false,
             depth: Some(depth),

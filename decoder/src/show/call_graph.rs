@@ -13,6 +13,7 @@ use crate::show::call_json::CallLimits;
 use crate::show::text::event_text;
 use crate::sums::calls::{Call, Ended, Step};
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_states::ThreadDoes;
 use crate::words::escape;
 use crate::words::number::unsigned;
 
@@ -40,6 +41,8 @@ enum What<'d> {
     Whole(Call<'d>),
     Event(Event<'d>),
     Lost(Lost<'d>),
+    /// Its thread had no processor for so many ns.
+    Off(ThreadDoes, u64),
 }
 
 /// Whether a line is shown.
@@ -122,6 +125,8 @@ pub struct CallGraph<'d> {
     above: HashMap<u64, u64>,
     /// Calls that have begun and not ended, by [`Event::thread`].
     open: HashMap<u32, Vec<Open>>,
+    /// When the latest record of each thread was written, in ns since its session's start.
+    recorded_ns: HashMap<u32, u64>,
 }
 
 impl<'d> CallGraph<'d> {
@@ -135,6 +140,7 @@ impl<'d> CallGraph<'d> {
             given: 0,
             above: HashMap::new(),
             open: HashMap::new(),
+            recorded_ns: HashMap::new(),
         }
     }
 
@@ -147,6 +153,9 @@ impl<'d> CallGraph<'d> {
         depth: u32,
         mut to: impl FnMut(&GraphLine<'d>),
     ) {
+        if let Output::Event(event) = item {
+            self.off_since_its_last(event);
+        }
         match item {
             Output::Lost(lost) => self.show(Whose::of_loss(lost), 0, What::Lost(*lost)),
             Output::Event(event) if event.ty.function.is_none() => {
@@ -160,6 +169,24 @@ impl<'d> CallGraph<'d> {
         };
         while self.is_ready(now) {
             self.give(&mut to);
+        }
+    }
+
+    /// Adds when the thread of an event had no processor since its latest record, where that is known.
+    fn off_since_its_last(&mut self, event: &Event<'d>) {
+        if !event.session.has_switches() {
+            return;
+        }
+        let before = self.recorded_ns.insert(event.thread(), event.t_ns);
+        let Some(from_ns) = before else { return };
+        let open = self.open.get(&event.thread());
+        let depth = open.map_or(0, |calls| calls.len() as u32);
+        let mut found = Vec::new();
+        event.off_since(from_ns, |does, ns| found.push((does, ns)));
+        for (does, ns) in found {
+            if self.limits.min_ns.is_none_or(|min| ns >= min) {
+                self.show(Whose::of(event), depth, What::Off(does, ns));
+            }
         }
     }
 
@@ -352,12 +379,13 @@ impl<'d> CallGraph<'d> {
 }
 
 impl GraphLine<'_> {
-    /// Duration of the call that the line ends, in ns; `None`: it ends none, or the beginning is
+    /// Duration of the call that the line ends, or of a wait, in ns; `None`: it is of neither, or the beginning is
     /// not known.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         match &self.what {
             What::End { call, .. } | What::Whole(call) => call.duration_ns(),
+            What::Off(_, ns) => Some(*ns),
             _ => None,
         }
     }
@@ -386,6 +414,10 @@ impl GraphLine<'_> {
                 remark(call, false, out);
             }
             What::Event(event) => comment(event, out),
+            What::Off(ThreadDoes::Waits, _) => out.extend_from_slice(b"/* waits */"),
+            What::Off(..) => {
+                out.extend_from_slice(b"/* ready to run: another thread has its processor */");
+            }
             What::Lost(lost) => {
                 out.extend_from_slice(b"/* LOST ");
                 unsigned(lost.loss.count, out);

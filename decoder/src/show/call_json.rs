@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use crate::blocks::page::Page;
 use crate::events::event::Event;
 use crate::show::call_line::{Begun, Took};
-use crate::show::json::thread;
+use crate::show::json::{did, thread};
 use crate::show::json_keys::{head, key, no_times, number, text, times, wall_ns};
 use crate::sums::calls::{Call, Ended, OpenCall, Step};
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::words::escape;
 use crate::words::timestamp::Stamper;
 
@@ -73,17 +74,24 @@ impl<'d> CallJsonWriter<'d> {
                 }
             }
             Step::Left(call) => {
+                let did = call.thread_times(event);
                 let open = self.open.get_mut(&key);
                 let entry = open.filter(|_| call.entered_ns.is_some());
                 let entry = entry.and_then(Vec::pop);
-                self.ended(entry.map_or(event.page, |begun| begun.page), call, out);
+                let page = entry.map_or(event.page, |begun| begun.page);
+                self.ended(page, (call, did), out);
             }
-            Step::Whole(call) => self.ended(event.page, call, out),
+            Step::Whole(call) => self.ended(event.page, (call, call.thread_times(event)), out),
         }
     }
 
-    /// Appends the line of a call that has ended; `page` has the first record of it.
-    fn ended(&self, page: &'d Page, call: &Call<'d>, out: &mut Vec<u8>) {
+    /// Appends the line of a call that has ended, with what its thread did in it; `page` has the first record of it.
+    fn ended(
+        &self,
+        page: &'d Page,
+        (call, did): (&Call<'d>, Option<ThreadTimes>),
+        out: &mut Vec<u8>,
+    ) {
         let begun = Begun {
             session: call.session,
             function: call.function,
@@ -94,6 +102,7 @@ impl<'d> CallJsonWriter<'d> {
         let took = call.duration_ns().map(|ns| Took {
             duration_ns: ns,
             self_ns: call.self_ns(),
+            did,
         });
         let how = match call.ended {
             Ended::Returned => "returned",
@@ -169,6 +178,9 @@ fn object(
     number(depth.map(u64::from), out);
     key("self_ns", out);
     number(took.and_then(|took| took.self_ns), out);
+    if took.is_some() {
+        did(session, took.and_then(|took| took.did), out);
+    }
     key("ended", out);
     escape::json(ended.as_bytes(), out);
     out.push(b'}');

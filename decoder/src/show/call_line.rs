@@ -3,6 +3,7 @@
 use crate::blocks::page::Page;
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// The beginning of a call.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,8 @@ pub(crate) struct Took {
     pub duration_ns: u64,
     /// `None`: what was in it before the recorded window is not known.
     pub self_ns: Option<u64>,
+    /// What its thread did; `None`: it is not known.
+    pub(super) did: Option<ThreadTimes>,
 }
 
 impl Begun<'_> {

@@ -10,6 +10,7 @@ use crate::show::json_keys::{head, id, key, known, number, text, times, wall_ns}
 use crate::show::shared::{PerSession, PerType};
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::trace_file::thread_times::ThreadTimes;
 use crate::words::escape;
 use crate::words::number::unsigned;
 use crate::words::timestamp::Stamper;
@@ -152,6 +153,9 @@ impl<'a> JsonWriter<'a> {
             None => out.extend_from_slice(NO_IDS),
         }
         json_args::write(event, keys, &mut self.exact, out);
+        if event.ty.shape == Some(Shape::Span) {
+            did(event.session, event.did(), out);
+        }
         out.extend_from_slice(pieces.map_or(b"}\n", |pieces| pieces.tail));
     }
 
@@ -174,6 +178,7 @@ impl<'a> JsonWriter<'a> {
         out.extend_from_slice(b",\"parent\":");
         id(span.parent, out);
         json_args::write_span(span, &mut self.exact, out);
+        did(end.session, span.times, out);
         let Some(entered) = &span.entered else {
             return out.extend_from_slice(NOT_ENTERED);
         };
@@ -216,6 +221,23 @@ impl<'a> JsonWriter<'a> {
         key("cause", out);
         escape::json(lost.loss.why.cause().as_bytes(), out);
         out.extend_from_slice(b"}\n");
+    }
+}
+
+/// Appends what a thread did, as far as that is known, where its switches were recorded.
+pub(super) fn did(session: &Session, times: Option<ThreadTimes>, out: &mut Vec<u8>) {
+    if !session.has_switches() {
+        return;
+    }
+    for (name, figure) in [
+        ("running_ns", times.map(|did| did.running_ns)),
+        ("ready_ns", times.map(|did| did.ready_ns)),
+        ("waiting_ns", times.map(|did| did.waiting_ns)),
+        ("waits", times.map(|did| did.waits)),
+        ("preemptions", times.map(|did| did.preemptions)),
+    ] {
+        key(name, out);
+        number(figure, out);
     }
 }
 

@@ -174,7 +174,7 @@ impl<'d, 'f> Walk<'d, 'f> {
         // Stacks are of the chosen time alone: what lay in it before is not known to them.
         let is_all = self.roots.is_none() || self.filter.has_start(event);
         let own_ns = span.self_ns.filter(|_| is_all);
-        let sums = PathSums::timed(span.took_ns(), own_ns);
+        let sums = PathSums::timed(span.took_ns(), own_ns).with(span.times);
         let (is_shown, sums) = self.sums(passes, sums, span.took_ns());
         let name = is_shown.then(|| self.found.name(span.name, span.target));
         let process = event.session.process;
@@ -234,7 +234,8 @@ impl<'d, 'f> Walk<'d, 'f> {
         let sums = match step {
             Step::Entered { .. } => (true, PathSums::endless()),
             Step::Left(call) | Step::Whole(call) => {
-                self.sums(true, PathSums::of_call(call), call.took_ns())
+                let sums = PathSums::of_call(call).with(call.thread_times(event));
+                self.sums(true, sums, call.took_ns())
             }
         };
         let _ = self.thread(event);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::sums::calls::{Call, Ended};
+use crate::trace_file::thread_times::ThreadTimes;
 
 /// Longest path; what lies deeper is counted.
 pub(super) const LONGEST: usize = 256;
@@ -34,6 +35,8 @@ pub struct PathSums {
     pub unknown_self: u64,
     /// Time of their own of all others in `timed`, in ns.
     pub self_ns: u64,
+    /// What threads did while they lasted, of those of which that is known.
+    pub did: ThreadTimes,
 }
 
 /// A path: what is at its end, and the path to it.
@@ -90,6 +93,15 @@ impl PathSums {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         self.unknown_self += other.unknown_self;
         self.self_ns = self.self_ns.saturating_add(other.self_ns);
+        self.did = self.did.and(other.did);
+    }
+
+    /// The same with what a thread did in it, as far as that is known.
+    pub(super) fn with(self, did: Option<ThreadTimes>) -> Self {
+        Self {
+            did: did.unwrap_or_default(),
+            ..self
+        }
     }
 
     /// The durations together, in ns; `None`: no duration is known.
@@ -218,6 +230,18 @@ impl Paths {
             }
             self.add(path, &sums);
         }
+    }
+
+    /// What threads did at the end of each path and in nothing that lay inside, by place of the path.
+    #[must_use]
+    pub fn own_times(&self) -> Vec<ThreadTimes> {
+        let mut own: Vec<_> = self.paths.iter().map(|path| path.sums.did).collect();
+        for path in &self.paths {
+            if let Some(around) = path.around {
+                own[around] = own[around].without(path.sums.did);
+            }
+        }
+        own
     }
 
     /// What called something, with its calls from there; `None` in place of a caller: none is

@@ -7,7 +7,7 @@
 //! [`process`] puts the sessions of one process together: one clock, and [`threads`] over all of
 //! them; [`tracers`]: the function tracers by name. [`window`] leaves out what is older than the
 //! recorded part, [`spans`] finds the finished span around each record ([`finished_spans`]: what is kept of that; [`shared_threads`]: the
-//! same for threads with rings in several sessions), [`switched`] what each thread did between two records ([`thread_times`]; the switches are from [`switch_blocks`]), and [`loss`] says how many events are not there and [`why`], [`progress`] which of them may still come, [`resumed`] which pages an earlier part has. [`value`] reads one value out of a payload, `plain` turns its bytes into
+//! same for threads with rings in several sessions), [`switched`] what each thread did between two records ([`thread_times`]) and at each moment ([`thread_states`]; the switches are from [`switch_blocks`]), and [`loss`] says how many events are not there and [`why`], [`progress`] which of them may still come, [`resumed`] which pages an earlier part has. [`value`] reads one value out of a payload, `plain` turns its bytes into
 //! values of a type of the reader, and [`function_words`] reads the payload of a function record.
 //! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met, and
 //! [`packed_stream`] keeps the schema as it was written, for pieces that are cut out.
@@ -37,6 +37,7 @@ pub(crate) mod shared_threads;
 pub(crate) mod spans;
 mod switch_blocks;
 pub(crate) mod switched;
+pub(crate) mod thread_states;
 pub(crate) mod thread_times;
 mod threads;
 pub(crate) mod time;

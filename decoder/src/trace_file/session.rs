@@ -21,6 +21,7 @@ use crate::trace_file::progress::HostProgress;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::switch_blocks::SwitchBlocks;
 use crate::trace_file::switched::Switched;
+use crate::trace_file::thread_states::ThreadDoes;
 use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::time::SessionClock;
 
@@ -131,6 +132,33 @@ impl Session {
             return None;
         }
         self.switched.times(tid, on_mono(from_ns)?, on_mono(to_ns)?)
+    }
+
+    /// Gives `each` when a thread had no processor between two of its records, by their times since the session's start in
+    /// ns: what it did, and how many ns of that. Nothing, where that is not known.
+    pub(crate) fn off_between(
+        &self,
+        tid: u32,
+        (from_ns, to_ns): (u64, u64),
+        mut each: impl FnMut(ThreadDoes, u64),
+    ) {
+        if self.thread_times(tid, from_ns, to_ns).is_none() {
+            return;
+        }
+        let on_mono = |t_ns: u64| self.clock.mono_zero_ns.saturating_add(t_ns);
+        let (from, to) = (on_mono(from_ns), on_mono(to_ns));
+        self.switched.off(tid, from, to, |state| {
+            let ns = state.to.min(to).saturating_sub(state.from.max(from));
+            if ns > 0 {
+                each(state.does, ns);
+            }
+        });
+    }
+
+    /// One more than the highest number of a processor that its process's threads ran on, as far as switches were recorded.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.switched.cpus()
     }
 
     /// Whether switches of the threads of its process were recorded.

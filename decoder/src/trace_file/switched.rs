@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use ringmark_format::switches::{SLACK_NS, Switch, Switches, turn};
+use ringmark_format::switches::{NO_CPU, SLACK_NS, Switch, Switches, turn};
 
 use crate::trace_file::thread_times::ThreadTimes;
 
@@ -20,7 +20,7 @@ pub(super) struct Stretch {
 
 /// What a thread does from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+pub(super) enum Turn {
     Runs,
     Ready,
     Waits,
@@ -33,7 +33,7 @@ enum Turn {
 /// A moment, in ns of `CLOCK_MONOTONIC` below 2^61, and a turn in the lowest three bits: a trace may have
 /// millions of them.
 #[derive(Debug, Clone, Copy)]
-struct Packed(u64);
+pub(super) struct Packed(u64);
 
 impl Packed {
     fn of(switch: &Switch) -> Self {
@@ -44,16 +44,16 @@ impl Packed {
         Self(switch.mono_ns << 3 | turn)
     }
 
-    const fn mono_ns(self) -> u64 {
+    pub(super) const fn mono_ns(self) -> u64 {
         self.0 >> 3
     }
 
     /// As it stands in a block; 0: it is not known.
-    const fn number(self) -> u32 {
-        (self.0 & 7) as u32
+    const fn number(self) -> u16 {
+        (self.0 & 7) as u16
     }
 
-    const fn turn(self) -> Turn {
+    pub(super) const fn turn(self) -> Turn {
         match self.number() {
             turn::RUNS => Turn::Runs,
             turn::READY => Turn::Ready,
@@ -65,13 +65,30 @@ impl Packed {
     }
 }
 
+/// The switches of a thread by time, and the processor of each.
+#[derive(Debug, Default)]
+struct Turns {
+    turns: Vec<Packed>,
+    cpus: Vec<u16>,
+}
+
+impl Turns {
+    /// Those of a span of time, and the processor of each.
+    fn between(&self, from: u64, to: u64) -> (&[Packed], &[u16]) {
+        let place = |ns: u64| self.turns.partition_point(|one| one.mono_ns() < ns);
+        let range = place(from)..place(to);
+        let turns = self.turns.get(range.clone()).unwrap_or_default();
+        (turns, self.cpus.get(range).unwrap_or_default())
+    }
+}
+
 /// The switches of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Switched {
     /// By time; none of them touch.
     stretches: Vec<Stretch>,
     /// By thread and time.
-    threads: HashMap<u32, Vec<Packed>>,
+    threads: HashMap<u32, Turns>,
     /// Times of which switches are not here, and how many.
     losses: Vec<(Stretch, u64)>,
 }
@@ -118,16 +135,18 @@ impl Switched {
     fn switches_of(&self, stretch_from: u64, part: Range<u64>) -> Vec<Switch> {
         let mut found = Vec::new();
         for (tid, all) in &self.threads {
-            let place = |ns: u64| all.partition_point(|one| one.mono_ns() < ns);
-            let (first, from, to) = (place(stretch_from), place(part.start), place(part.end));
-            let switch = |mono_ns, turn| Switch {
+            let switch = |mono_ns, turn, cpu| Switch {
                 mono_ns,
                 tid: *tid,
                 turn,
+                cpu,
             };
-            found.extend((first < from).then(|| switch(part.start, turn::SEEN)));
-            let inside = all.get(from..to).unwrap_or_default();
-            found.extend(inside.iter().map(|one| switch(one.mono_ns(), one.number())));
+            let (before, _) = all.between(stretch_from, part.start);
+            let seen = || switch(part.start, turn::SEEN, NO_CPU);
+            found.extend((!before.is_empty()).then(seen));
+            let (turns, cpus) = all.between(part.start, part.end);
+            let both = turns.iter().zip(cpus);
+            found.extend(both.map(|(one, cpu)| switch(one.mono_ns(), one.number(), *cpu)));
         }
         found.sort_by_key(|switch| (switch.mono_ns, switch.turn != turn::SEEN, switch.tid));
         found
@@ -141,7 +160,32 @@ impl Switched {
         }
         for switch in switches {
             let thread = self.threads.entry(switch.tid).or_default();
-            thread.push(Packed::of(switch));
+            thread.turns.push(Packed::of(switch));
+            thread.cpus.push(switch.cpu);
+        }
+    }
+
+    /// One more than the highest number of a processor in them.
+    pub(crate) fn cpus(&self) -> u32 {
+        let all = self.threads.values().flat_map(|turns| &turns.cpus);
+        let known = all.filter(|cpu| **cpu != NO_CPU);
+        known.max().map_or(0, |cpu| u32::from(*cpu) + 1)
+    }
+
+    /// The switches of a thread in a span of time, with their processors.
+    pub(super) fn part(&self, tid: u32, from: u64, to: u64) -> (&[Packed], &[u16]) {
+        let all = self.threads.get(&tid);
+        all.map_or((&[], &[]), |all| all.between(from, to))
+    }
+
+    /// Gives `each` the switches of a thread, with their processors, of each stretch.
+    pub(super) fn each_stretch(&self, tid: u32, mut each: impl FnMut(Stretch, &[Packed], &[u16])) {
+        let Some(all) = self.threads.get(&tid) else {
+            return;
+        };
+        for stretch in &self.stretches {
+            let (turns, cpus) = all.between(stretch.from, stretch.to);
+            each(*stretch, turns, cpus);
         }
     }
 
@@ -152,10 +196,7 @@ impl Switched {
         if stretch.from > from || from > to {
             return None;
         }
-        let all = self.threads.get(&tid)?;
-        let first = all.partition_point(|one| one.mono_ns() < stretch.from);
-        let end = all.partition_point(|one| one.mono_ns() < stretch.to);
-        let all = all.get(first..end)?;
+        let (all, _) = self.threads.get(&tid)?.between(stretch.from, stretch.to);
         let is_seen = all.first()?.mono_ns() <= from.saturating_add(SLACK_NS);
         is_seen.then(|| Walk::between(all, from, to)).flatten()
     }
@@ -249,11 +290,12 @@ mod tests {
     const US: u64 = 1_000;
 
     /// Switches of thread 7 in one stretch, from 0 to 100 ms.
-    fn switched(switches: &[(u64, u32)]) -> Switched {
-        let switch = |(mono_ns, turn): &(u64, u32)| Switch {
+    fn switched(switches: &[(u64, u16)]) -> Switched {
+        let switch = |(mono_ns, turn): &(u64, u16)| Switch {
             mono_ns: *mono_ns,
             tid: 7,
             turn: *turn,
+            cpu: 1,
         };
         let mut all = Switched::default();
         let switches: Vec<_> = switches.iter().map(switch).collect();
@@ -263,7 +305,7 @@ mod tests {
     }
 
     /// Running, ready and waiting in ns.
-    fn parts(switches: &[(u64, u32)], from: u64, to: u64) -> Option<[u64; 3]> {
+    fn parts(switches: &[(u64, u16)], from: u64, to: u64) -> Option<[u64; 3]> {
         let times = switched(switches).times(7, from, to)?;
         assert_eq!(times.all_ns(), to - from, "it makes up the whole");
         Some([times.running_ns, times.ready_ns, times.waiting_ns])
@@ -317,6 +359,7 @@ mod tests {
             mono_ns,
             tid: 7,
             turn: turn::SEEN,
+            cpu: NO_CPU,
         };
         let stretch = |from, to| Stretch {
             from: from * MS,

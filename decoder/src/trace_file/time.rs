@@ -120,6 +120,20 @@ impl SessionClock {
         low
     }
 
+    /// Wall time, in ns since 1970, of a time of `CLOCK_MONOTONIC`.
+    pub(crate) fn wall_of_mono(&self, mono_ns: u64) -> u64 {
+        if let Some(host) = &self.host {
+            return host.real_ns(mono_ns);
+        }
+        match mono_ns.checked_sub(self.mono_zero_ns) {
+            Some(since) => self.real_zero_ns.saturating_add(since),
+            None => {
+                let before = self.mono_zero_ns - mono_ns;
+                self.real_zero_ns.saturating_sub(before)
+            }
+        }
+    }
+
     /// Wall time of `tick`, in ns since 1970. `t_ns` is its time since the session's start, which
     /// saves the conversion; a tick before the start gets its own time.
     #[inline]
@@ -128,12 +142,7 @@ impl SessionClock {
         if t_ns != 0 {
             return self.wall_ns(t_ns);
         }
-        let mono_ns = self.map.mono_ns(tick);
-        if let Some(host) = &self.host {
-            return host.real_ns(mono_ns);
-        }
-        let before = self.mono_zero_ns.saturating_sub(mono_ns);
-        self.real_zero_ns.saturating_sub(before)
+        self.wall_of_mono(self.map.mono_ns(tick))
     }
 
     /// Wall time, in ns since 1970, of a time since the session's start in ns.

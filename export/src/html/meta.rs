@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringmark_decoder::escape;
 
 use super::about::About;
-use super::rows::{Kind, Loss, Track};
+use super::rows::{Kind, Loss, Slice, Track, does};
 use crate::texts::Texts;
 use crate::timeline::plan::Thread;
 use crate::timeline::processes::{Process, printable};
@@ -21,6 +21,8 @@ pub(super) struct Meta<'m, 'a> {
     pub(super) processes: &'m BTreeMap<usize, Process>,
     pub(super) threads: &'m BTreeMap<u32, Thread<'a>>,
     pub(super) tracks: &'m BTreeMap<Key, Track>,
+    /// What threads did, by their numbers.
+    pub(super) states: &'m BTreeMap<u32, Vec<Slice>>,
     pub(super) losses: &'m [Loss],
     pub(super) names: &'m Texts,
     /// Wall times in ns.
@@ -55,6 +57,12 @@ impl Meta<'_, '_> {
         out.extend_from_slice(b",\"names\":");
         list(self.names.all(), &mut out, text);
         self.push_places(&mut out);
+        out.extend_from_slice(b",\"does\":");
+        list(does::WORDS, &mut out, |word, out| {
+            text(word.as_bytes(), out)
+        });
+        let threads: Vec<_> = self.states.keys().map(u32::to_string).collect();
+        out.extend_from_slice(format!(",\"states\":[{}]", threads.join(",")).as_bytes());
         out.extend_from_slice(b",\"losses\":");
         list(self.losses, &mut out, |loss, out| self.push_loss(loss, out));
         out.push(b'}');

@@ -7,7 +7,8 @@
 //! `data` has two sections, each a number of bytes and then those:
 //!
 //! 1. JSON: everything there is little of. `tracks` says how many rows each track has.
-//! 2. The rows, in the order of the tracks. Each is the number of its slices, then five columns:
+//! 2. The rows, in the order of the tracks, and then what each thread of `states` did, whose names are those of
+//!    `does`. Each is the number of its slices, then five columns:
 //!    starts in ns, each from the one before, the first one from `first`; durations in ns; numbers of
 //!    names times 8, plus 1 if the slice has no end, plus 2 if it began before the first record, plus 4
 //!    if it is a time in which a thread was in a span over threads; arguments: 0 for none, 1 for the next

@@ -44,6 +44,21 @@ impl Kind {
     }
 }
 
+/// What threads do, by numbers in place of those of names.
+pub(super) mod does {
+    use ringmark_decoder::ThreadDoes;
+
+    pub(in crate::html) const WORDS: [&str; 3] = ["running", "ready", "waiting"];
+
+    pub(in crate::html) const fn number(does: ThreadDoes) -> u32 {
+        match does {
+            ThreadDoes::Runs => 0,
+            ThreadDoes::Ready => 1,
+            ThreadDoes::Waits => 2,
+        }
+    }
+}
+
 /// What a slice has besides its times and name.
 pub(super) mod flag {
     /// It has not ended.

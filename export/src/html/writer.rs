@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ringmark_decoder::{
-    Ended, Event, FunctionWords, Lost, OpenSpan, SmallKeys, Span, Why, escape, event_words,
-    span_args, unplaced_notice,
+    Ended, Event, FunctionWords, Lost, OpenSpan, Session, SmallKeys, Span, ThreadState, Why,
+    escape, event_words, span_args, unplaced_notice,
 };
 use ringmark_format::schema::semantic;
 
 use super::about::About;
 use super::entered::Entered;
 use super::meta::{Key, Meta};
-use super::rows::{Kind, Loss, Slice as Shown, Track, flag};
+use super::rows::{Kind, Loss, Slice as Shown, Track, does, flag};
 use super::{packed, page};
 use crate::texts::Texts;
 use crate::timeline::plan::Plan;
@@ -30,6 +30,8 @@ pub(crate) struct Html<'w, 'p, 'a, W> {
     names: Texts,
     args: Texts,
     losses: Vec<Loss>,
+    /// What threads did, by their numbers.
+    states: BTreeMap<u32, Vec<Shown>>,
     /// The latest time of which something is known, by thread.
     seen: SmallKeys<u32, u64>,
     last_ns: u64,
@@ -50,6 +52,7 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
             names: Texts::default(),
             args: Texts::default(),
             losses: Vec::new(),
+            states: BTreeMap::new(),
             seen: SmallKeys::default(),
             last_ns: plan.first_ns(),
             text: Vec::new(),
@@ -365,6 +368,23 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         Ok(())
     }
 
+    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState) -> io::Result<()> {
+        let (first_ns, last_ns) = (self.plan.first_ns(), self.plan.last_ns());
+        let (start, end) = (state.from_ns.max(first_ns), state.to_ns.min(last_ns));
+        if start < end {
+            self.states.entry(thread.0).or_default().push(Shown {
+                start,
+                end,
+                name: does::number(state.does),
+                args: None,
+                flags: 0,
+                life: None,
+                around: None,
+            });
+        }
+        Ok(())
+    }
+
     fn asks_parents(&self) -> bool {
         true
     }
@@ -394,6 +414,7 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
             processes: &self.processes,
             threads: &self.plan.threads,
             tracks: &self.tracks,
+            states: &self.states,
             losses: &self.losses,
             names: &self.names,
             first_ns: self.plan.first_ns().min(last_ns),
@@ -407,6 +428,10 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
                 let row = (&row[..], key.2.has_links());
                 packed::row(row, self.plan.first_ns(), &places, &mut met, &mut rows);
             }
+        }
+        for states in self.states.values() {
+            let row = (&states[..], false);
+            packed::row(row, self.plan.first_ns(), &places, &mut met, &mut rows);
         }
         packed::section(&rows, &mut sections);
         let mut texts = Vec::new();

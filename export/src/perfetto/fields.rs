@@ -16,6 +16,7 @@ pub(super) mod packet {
     pub(crate) const DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const FIRST_ON_SEQUENCE: u32 = 87;
+    pub(crate) const TASK_STATE: u32 = 117;
 }
 
 pub(super) mod defaults {
@@ -90,6 +91,18 @@ pub(super) mod thread {
     pub(crate) const PID: u32 = 1;
     pub(crate) const TID: u32 = 2;
     pub(crate) const NAME: u32 = 5;
+}
+
+pub(super) mod task {
+    pub(crate) const CPU: u32 = 1;
+    pub(crate) const TID: u32 = 3;
+    pub(crate) const STATE: u32 = 4;
+
+    pub(crate) const RUNNABLE: u64 = 2;
+    pub(crate) const RUNNING: u64 = 3;
+    pub(crate) const SLEEPS: u64 = 4;
+    pub(crate) const STOPPED: u64 = 6;
+    pub(crate) const DESTROYED: u64 = 8;
 }
 
 pub(super) mod counter {

@@ -6,6 +6,7 @@
 //! side, and a trace of the system joins them by its own clock snapshots.
 
 mod args;
+mod cpus;
 mod fields;
 mod front;
 mod names;

@@ -110,7 +110,7 @@ impl Sequence {
 
     /// Appends a packet at this time.
     #[cold]
-    fn packet(
+    pub(super) fn packet(
         &mut self,
         names: &Names,
         at_ns: u64,

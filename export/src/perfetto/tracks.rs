@@ -32,6 +32,11 @@ enum Kind {
 pub(super) struct Tracks {
     processes: HashMap<usize, ProcessTrack>,
     threads: HashMap<u32, u64>,
+    /// Ids of threads as they are written, and the process that each id is of.
+    tids: HashMap<u32, u32>,
+    of_ids: HashMap<u32, usize>,
+    /// Whether it is told what threads did: that names a thread by its id alone.
+    has_states: bool,
     /// Tracks of spans over threads, by process and name, then by lane; 0: not yet.
     lasting: HashMap<usize, HashMap<Vec<u8>, Vec<u64>>>,
     others: HashMap<Kind, u64>,
@@ -44,6 +49,9 @@ impl Tracks {
         let mut new = Self {
             processes: HashMap::new(),
             threads: HashMap::new(),
+            tids: HashMap::new(),
+            of_ids: HashMap::new(),
+            has_states: plan.dump.sessions.iter().any(Session::has_switches),
             lasting: HashMap::new(),
             others: HashMap::new(),
             last: 0,
@@ -84,11 +92,15 @@ impl Tracks {
             return;
         };
         // A thread whose id is not known gets one that no other has.
-        let tid = if of.tid == 0 {
+        let process = of.session.process;
+        let owner = *self.of_ids.entry(of.tid).or_insert(process);
+        let is_shared = self.has_states && owner != process;
+        let tid = if of.tid == 0 || is_shared {
             MADE_IDS + uuid as u32
         } else {
             of.tid
         };
+        self.tids.insert(number, tid);
         let name = printable(of.name);
         describe(sequence, out, |new| {
             new.number(track::UUID, uuid);
@@ -104,6 +116,11 @@ impl Tracks {
     /// The track of a thread itself.
     pub(super) fn of_thread(&self, number: u32) -> u64 {
         self.threads.get(&number).copied().unwrap_or(0)
+    }
+
+    /// The id of a thread, as it is written.
+    pub(super) fn tid(&self, number: u32) -> Option<u32> {
+        self.tids.get(&number).copied()
     }
 
     /// The track of a process itself.

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use ringmark_decoder::{
-    Ended, Event, EventType, Field, Function, Lost, OpenSpan, SmallKeys, Span, Value, escape,
+    Ended, Event, EventType, Field, Function, Lost, OpenSpan, Session, SmallKeys, Span, ThreadDoes,
+    ThreadState, Value, escape,
 };
 use ringmark_format::schema::semantic;
 
 use super::args;
-use super::fields::{annotation, clocks, event, packet};
+use super::cpus::Cpus;
+use super::fields::{annotation, clocks, event, packet, task};
 use super::front::About;
 use super::names::{NameOf, Names};
 use super::proto::{Message, Smalls};
@@ -36,10 +38,25 @@ pub(crate) struct Perfetto<'w, W> {
     latest: usize,
     /// Events that are not there, by thread and by process.
     lost: HashMap<(u32, usize), u64>,
+    cpus: Cpus,
+    /// What a thread did last, as far as it is written.
+    did: Option<Did>,
+    /// Times of threads on processors that Perfetto has no numbers for.
+    unnumbered: u64,
     /// Memory for the fields of one event.
     fields: Vec<u8>,
     /// Small packets that come after all of `out`.
     smalls: Smalls,
+}
+
+/// What a thread did up to a time.
+#[derive(Debug, Clone, Copy)]
+struct Did {
+    tid: u32,
+    cpu: u32,
+    to_ns: u64,
+    /// Whether it ended then.
+    is_last: bool,
 }
 
 /// What an event is made of.
@@ -89,6 +106,9 @@ impl<'w, W: Write> Perfetto<'w, W> {
             rows: SmallKeys::default(),
             latest: 0,
             lost: HashMap::new(),
+            cpus: Cpus::new(plan.dump),
+            did: None,
+            unnumbered: 0,
             fields: Vec::new(),
             smalls: Smalls::default(),
         }
@@ -156,6 +176,30 @@ impl<'w, W: Write> Perfetto<'w, W> {
             }
         }
         sequence.end_small(packet, at_ns)
+    }
+
+    /// Appends what a thread does from a time on.
+    fn put_state(&mut self, at_ns: u64, (tid, cpu): (u32, u32), state: u64) -> io::Result<()> {
+        self.smalls.move_to(self.out.bytes());
+        let out = self.out.bytes();
+        self.common.packet(&self.names, at_ns, out, |packet| {
+            packet.message(packet::TASK_STATE, |new| {
+                new.number(task::CPU, cpu.into());
+                new.number(task::TID, tid.into());
+                new.number(task::STATE, state);
+            });
+        });
+        self.out.write_if_full()
+    }
+
+    /// Ends what is known of a thread. Perfetto has no state for what is not known, and Ringmark none that is
+    /// called stopped.
+    fn end_states(&mut self, did: Did) -> io::Result<()> {
+        let state = match did.is_last {
+            true => task::DESTROYED,
+            false => task::STOPPED,
+        };
+        self.put_state(did.to_ns, (did.tid, did.cpu), state)
     }
 
     /// Makes room for the next small packet.
@@ -426,11 +470,49 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         })
     }
 
+    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState) -> io::Result<()> {
+        let (number, session) = thread;
+        let Some(tid) = self.tracks.tid(number) else {
+            return Ok(());
+        };
+        let Some(cpu) = self.cpus.number(session, number, state.cpu) else {
+            self.unnumbered += 1;
+            return Ok(());
+        };
+        let goes_on = |did: &Did| did.tid == tid && did.to_ns == state.from_ns;
+        if let Some(did) = self.did.take().filter(|did| !goes_on(did)) {
+            self.end_states(did)?;
+        }
+        let does = match state.does {
+            ThreadDoes::Runs => task::RUNNING,
+            ThreadDoes::Ready => task::RUNNABLE,
+            ThreadDoes::Waits => task::SLEEPS,
+        };
+        self.put_state(state.from_ns, (tid, cpu), does)?;
+        self.did = Some(Did {
+            tid,
+            cpu,
+            to_ns: state.to_ns,
+            is_last: state.is_last,
+        });
+        Ok(())
+    }
+
+    fn left_out(&self) -> Vec<(&'static str, u64)> {
+        vec![(
+            "times of threads on processors beyond the 4096 that Perfetto reads",
+            self.unnumbered,
+        )]
+    }
+
     fn bytes(&self) -> u64 {
         self.out.len() + self.smalls.len() as u64
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        if let Some(did) = self.did.take() {
+            self.end_states(did)?;
+        }
         self.smalls.move_to(self.out.bytes());
         self.out.finish()
     }

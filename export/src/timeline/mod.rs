@@ -7,7 +7,7 @@
 //! Memory is that of one stretch and of what was noted, which are the spans over the border of a
 //! stretch.
 //!
-//! Both go ring by ring: viewers order the threads of a trace themselves. Only spans over threads
+//! Both go ring by ring: viewers order the threads of a trace themselves. What threads did, [`states`] has in the end. Only spans over threads
 //! ([`lives`]) need all rings in the order of time, and only their records are read for them.
 
 pub(crate) mod by_thread;
@@ -20,5 +20,6 @@ pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod play;
 pub(crate) mod processes;
+mod states;
 mod stretches;
 pub(crate) mod viewer;

@@ -18,6 +18,8 @@ pub(crate) struct Thread<'a> {
     pub(crate) tid: u32,
     /// Its name when it attached, or empty.
     pub(crate) name: &'a [u8],
+    /// Times since the session's start at which it ran, in ns: of its first and of its last record.
+    pub(crate) ran_ns: [u64; 2],
     /// Number of the group that its records are in.
     group: usize,
 }
@@ -59,6 +61,8 @@ pub struct Plan<'a> {
     /// The group at hand; thread and ring of the latest event.
     group: usize,
     met: Option<(u32, u64)>,
+    /// Time of that event since its session's start, in ns.
+    met_ns: u64,
     counts: Counts,
     newest: Newest,
     /// Events and losses of the dump.
@@ -82,6 +86,7 @@ impl<'a> Plan<'a> {
             has_lives: false,
             group: 0,
             met: None,
+            met_ns: 0,
             counts: Counts::default(),
             newest: Newest::new(events(dump)),
             items: 0,
@@ -111,6 +116,7 @@ impl<'a> Plan<'a> {
             });
         }
         plan.cut = cut;
+        plan.end_thread();
         plan.take_open();
         plan
     }
@@ -189,19 +195,32 @@ impl<'a> Plan<'a> {
     #[inline]
     fn meet_thread(&mut self, event: &Event<'a>) {
         if self.met == Some((event.thread(), event.ring().0)) {
+            self.met_ns = event.t_ns;
             return;
         }
+        self.end_thread();
         self.met = Some((event.thread(), event.ring().0));
+        self.met_ns = event.t_ns;
         let group = self.group;
         let new = || Thread {
             session: event.session,
             tid: event.tid(),
             name: event.comm(),
+            ran_ns: [event.t_ns; 2],
             group,
         };
         let thread = self.threads.entry(event.thread()).or_insert_with(new);
         if thread.name.is_empty() {
             thread.name = event.comm();
+        }
+    }
+
+    /// Notes when the thread of the latest event ran last.
+    fn end_thread(&mut self) {
+        if let Some((number, _)) = self.met
+            && let Some(thread) = self.threads.get_mut(&number)
+        {
+            thread.ran_ns[1] = self.met_ns.max(thread.ran_ns[1]);
         }
     }
 
@@ -275,6 +294,7 @@ impl<'a> Plan<'a> {
             session: open.session,
             tid: open.tid,
             name: open.comm,
+            ran_ns: [0; 2],
             group: others,
         };
         self.threads.insert(number, thread);

@@ -11,6 +11,7 @@ use crate::timeline::lanes::NestedLanes;
 use crate::timeline::lives::Lives;
 use crate::timeline::order::{Begin, Begins, Pending, Step, begin_of, order};
 use crate::timeline::plan::{Counts, Plan};
+use crate::timeline::states;
 use crate::timeline::viewer::{DEEPEST, Place, Row, Slice, Viewer};
 
 /// The lanes of one thread.
@@ -63,6 +64,7 @@ pub(crate) fn play<'a>(
     // What is open in threads without a record.
     player.stretch(&[], &[])?;
     drop((outputs, found));
+    states::show(plan, player.viewer)?;
     let lives = Lives::show(plan, player.viewer)?;
     player.shown.slices += lives.shown;
     let deeper = plan.open.iter().map(|thread| thread.deeper).sum();

@@ -4,7 +4,9 @@
 
 use std::io;
 
-use ringmark_decoder::{Ended, Event, EventType, Function, Lost, OpenSpan, Session, Span};
+use ringmark_decoder::{
+    Ended, Event, EventType, Function, Lost, OpenSpan, Session, Span, ThreadState,
+};
 
 /// Most slices that lie in each other in one row: viewers drop those beyond 512.
 pub(crate) const DEEPEST: u32 = 500;
@@ -99,6 +101,11 @@ pub(crate) trait Viewer<'a> {
 
     /// Events are not there.
     fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()>;
+
+    /// A thread did something. What threads did comes after what they recorded, thread by thread.
+    fn state(&mut self, _thread: (u32, &'a Session), _state: &ThreadState) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Whether spans over threads come with the one around them.
     fn asks_parents(&self) -> bool {

@@ -16,7 +16,7 @@ use super::truth::{Kind, Record};
 use super::{Row, Rows, Shown, finish};
 use crate::page::nanoseconds;
 
-fn export(fixture: &Fixture, trace: &Path, format: &str) -> PathBuf {
+pub(crate) fn export(fixture: &Fixture, trace: &Path, format: &str) -> PathBuf {
     let to = trace.with_extension(format);
     let mut command = tool(fixture);
     command.args(["export", "--format", format, "-o"]);
@@ -245,6 +245,24 @@ pub(crate) fn page(fixture: &Fixture, browser: &str, trace: &Path) -> Shown {
 pub(crate) fn events_on_page(fixture: &Fixture, browser: &str, trace: &Path) -> [u64; 2] {
     let table = table(&page_of(fixture, browser, trace)["threads"]);
     ["events", "events not here"].map(|head| table.iter().map(|row| count(&row[head])).sum())
+}
+
+/// How long each thread ran, was ready and waited, in ns, by its id.
+pub(crate) fn states_on_page(
+    fixture: &Fixture,
+    browser: &str,
+    trace: &Path,
+) -> BTreeMap<u32, [u64; 3]> {
+    let table = table(&page_of(fixture, browser, trace)["threads"]);
+    let rows = table.iter().map(|row| {
+        let (_, id) = row["thread"].rsplit_once('[').expect("an id");
+        let id = id.trim_end_matches(']').parse().expect("an id");
+        (
+            id,
+            ["running", "ready", "waiting"].map(|head| known_ns(&row[head])),
+        )
+    });
+    rows.collect()
 }
 
 fn page_of(fixture: &Fixture, browser: &str, trace: &Path) -> Value {

@@ -249,6 +249,7 @@ pub const FLOORS: &[House<'_>] = &[
             "stretches",
             "plan",
             "lives",
+            "states",
             "by_thread",
             "play",
         ],
@@ -256,7 +257,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/perfetto/",
         &[
-            "fields", "proto", "front", "names", "sequence", "args", "tracks", "writer",
+            "fields", "proto", "front", "names", "sequence", "args", "cpus", "tracks", "writer",
         ],
     ),
     (

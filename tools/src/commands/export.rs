@@ -4,11 +4,12 @@ use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
 use ringmark_console::{Exit, Failure, Sink, extension, note};
-use ringmark_decoder::{Dump, unplaced_notice};
+use ringmark_decoder::{Dump, Session, ThreadDoes, unplaced_notice};
 use ringmark_export::{Counts, Format, Plan, Written};
 
 use super::export_rows;
@@ -33,6 +34,27 @@ enum Name {
     Arrow,
 }
 
+/// What a thread does, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum State {
+    /// It has a processor
+    Running,
+    /// It could run, and another thread has got its processor
+    Ready,
+    /// It waits
+    Waiting,
+}
+
+impl State {
+    const fn does(self) -> ThreadDoes {
+        match self {
+            Self::Running => ThreadDoes::Runs,
+            Self::Ready => ThreadDoes::Ready,
+            Self::Waiting => ThreadDoes::Waits,
+        }
+    }
+}
+
 /// What writes a format.
 enum Writer {
     File(Format),
@@ -43,10 +65,10 @@ enum Writer {
 }
 
 impl Name {
-    const fn writer(self) -> Writer {
+    fn writer(self, state: Option<State>) -> Writer {
         match self {
             Self::Perfetto => Writer::File(Format::Perfetto),
-            Self::Folded => Writer::File(Format::Folded),
+            Self::Folded => Writer::File(Format::Folded(state.map(State::does))),
             Self::Ctf => Writer::Folder,
             Self::Csv => Writer::Rows,
             Self::Parquet | Self::Arrow => Writer::Fleet,
@@ -86,11 +108,15 @@ are on a track below it. A span of tracing is on a track of its own name, with
 the time in which threads were in it. What was open at the end has no end.
 Losses are marks and a counter. Not carried: units of arguments, targets and
 levels of native spans, ids and parents of spans, which span follows which.
-Neither are source lines, and the other fields of a counter's record.
+Neither are source lines, and the other fields of a counter's record. What
+threads did, where switches were recorded (--sched), is in their states and on
+processors: Perfetto calls what is not known Stopped.
 
 folded: for each stack the ns in its innermost span or call. A span of tracing
 is below the span around it, or below its process. Not carried: everything that
-has no duration, arguments, what has no beginning or no end.
+has no duration, arguments, what has no beginning or no end. --state has the ns
+in which threads did one thing, where switches were recorded (--sched): of what
+--name and --min-time leave out, they are of what is around it.
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
@@ -104,7 +130,8 @@ around a call, lost_before the events that its thread lost before the row. args
 are JSON. --name gives each argument of the named events a column of its own,
 arg_NAME. truncated is true where a span or call has its beginning in a record
 that is before --from, or not in the trace. Then ts_ns and dur_ns are empty,
-whichever files were read. A span that is one record has both times. Texts are
+whichever files were read. A span that is one record has both times. Where
+switches were recorded, running_ns, ready_ns and waiting_ns follow. Texts are
 escaped as 'cat' does it, and begin with ' where a spreadsheet would calculate.
 Not carried: what was open at the end, which is counted, and links.
 
@@ -127,6 +154,9 @@ pub(crate) struct Args {
     /// The format to write
     #[arg(long, value_enum, default_value = "perfetto")]
     format: Name,
+    /// With --format folded: the time in which threads did this, where their switches were recorded
+    #[arg(long, value_enum)]
+    state: Option<State>,
     /// Where to write it, '-' for standard output. By default a file here with FILE's name and the
     /// format's ending; one that is there becomes OUT.old
     #[arg(short, long, value_name = "OUT")]
@@ -137,7 +167,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let format = match self.format.writer() {
+        self.check_state()?;
+        let format = match self.format.writer(self.state) {
             Writer::File(format) => Some(format),
             Writer::Folder => None,
             Writer::Rows => return self.rows(),
@@ -149,13 +180,31 @@ impl Args {
                 return extension::write(&wanted, named.as_deref());
             }
         };
-        let is_bare = format != Some(Format::Folded);
+        let is_bare = self.format != Name::Folded;
         let (dump, is_running) = self.exported.read(&self.input, is_bare)?;
+        if self.state.is_some() && !dump.sessions.iter().any(Session::has_switches) {
+            let text =
+                "no switches of threads: record with --sched, for --state to say what threads did";
+            return Err(Failure::unreadable(text).into());
+        }
         let plan = self.exported.plan(&dump)?;
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
         endings::tell(&dump);
         Ok(exit_of(&dump, is_running))
+    }
+
+    /// Whether --state fits the format.
+    fn check_state(&self) -> anyhow::Result<()> {
+        if self.state.is_none() || self.format == Name::Folded {
+            return Ok(());
+        }
+        let found = self.format.to_possible_value();
+        let found = found
+            .as_ref()
+            .map_or("another", clap::builder::PossibleValue::get_name);
+        let text = format!("--state: found --format {found}, expected --format folded");
+        Err(Failure::usage(&text).into())
     }
 
     /// Writes rows.

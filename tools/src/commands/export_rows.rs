@@ -19,7 +19,7 @@ pub(super) fn write_csv(
     (chosen, args): (&Chosen, &[ArgColumn]),
     out: &mut impl Write,
 ) -> io::Result<RowsEnd> {
-    let mut writer = CsvWriter::new(args.to_vec());
+    let mut writer = CsvWriter::new(args.to_vec()).with_switches(dump);
     let mut lines = Vec::with_capacity(LINES_BYTES + 4096);
     writer.header(&mut lines);
     let end = dump.each_row(chosen.clone(), |row| {

@@ -1,4 +1,4 @@
-// Font and colours: a slice's by its name, told apart by all eyes; the others by theme.
+// Font and colours: a slice's by its name, told apart by all eyes; the others by theme. `does`: what threads did.
 
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
 
@@ -8,8 +8,8 @@ const PALETTE = [
 ].map((text) => parseInt(text.slice(1), 16));
 
 const THEMES = {
-  light: { bg: 0xffffff, fg: 0x1a1c20, soft: 0x565c66, line: 0xd4d8df, head: 0xf3f5f8, hatch: 0xc4313b, hatchBg: 0xfbdcdc, dim: 0xe2e5ea, accent: 0x0b5cad },
-  dark: { bg: 0x14171c, fg: 0xe6e9ee, soft: 0xa2abb8, line: 0x343b46, head: 0x1e232b, hatch: 0xe0605c, hatchBg: 0x45211f, dim: 0x2c323c, accent: 0x7cbcff },
+  light: { bg: 0xffffff, fg: 0x1a1c20, soft: 0x565c66, line: 0xd4d8df, head: 0xf3f5f8, hatch: 0xc4313b, hatchBg: 0xfbdcdc, dim: 0xe2e5ea, accent: 0x0b5cad, does: [0x2e8b57, 0xe08a00, 0xc3cad4] },
+  dark: { bg: 0x14171c, fg: 0xe6e9ee, soft: 0xa2abb8, line: 0x343b46, head: 0x1e232b, hatch: 0xe0605c, hatchBg: 0x45211f, dim: 0x2c323c, accent: 0x7cbcff, does: [0x3fae73, 0xe6a23c, 0x465060] },
 };
 
 function css(colour) {

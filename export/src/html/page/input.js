@@ -78,7 +78,8 @@ function hover(app, event) {
   const took = trace.isEvent(slice) ? "event" : (trace.isOpen(slice) ? "open at the end, for " : "") + duration(trace.end[slice] - trace.start[slice]);
   const more = app.timeline.besides(slice);
   const merged = more > 0 ? ["and " + count(more) + " more in this pixel: zoom in"] : [];
-  app.tip([trace.nameOf(slice), took + ", at " + duration(trace.start[slice]), trace.textOf(slice), ...merged], event);
+  const states = trace.statesIn(slice);
+  app.tip([trace.nameOf(slice), took + ", at " + duration(trace.start[slice]), ...(states ? [states] : []), trace.textOf(slice), ...merged], event);
 }
 
 function lossUnder(app, event) {

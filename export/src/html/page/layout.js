@@ -1,6 +1,6 @@
 // Where the rows of the trace stand: blocks of threads from top to bottom, each with its lines.
 
-const RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, COUNTER_LINE = 32, GAP = 6;
+const RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, STATE_LINE = 14, COUNTER_LINE = 32, GAP = 6;
 // Lanes of one name that are more than these are thin, so that threads stay in sight.
 const LANES_MAX = 8, THIN_LINE = 5;
 // Width of the names at the left.
@@ -19,6 +19,9 @@ function layOut(trace) {
   };
   for (const [number, thread] of trace.threads) {
     blockOf(thread.process, number, trace.threadLabel({ thread: number, process: thread.process }));
+  }
+  for (const row of trace.stateRows) {
+    blockOf(row.track.process, row.track.thread, trace.threadLabel(row.track)).lines.push({ row, label: row.track.label });
   }
   for (const track of trace.tracks) {
     const block = blockOf(track.process, track.thread, trace.threadLabel(track));
@@ -58,7 +61,8 @@ function place(trace, all) {
   return { blocks, lineOf, height: y };
 }
 
-function heightOf({ isEvents, value, thread, depth }) {
+function heightOf({ isEvents, isStates, value, thread, depth }) {
+  if (isStates) return STATE_LINE;
   if (value) return COUNTER_LINE;
   if (isEvents) return EVENT_LINE;
   return thread < 0 && depth > LANES_MAX ? THIN_LINE : LINE;

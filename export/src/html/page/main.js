@@ -177,7 +177,8 @@ class App {
     if (slice >= 0) {
       const line = this.state.layout.lineOf.get(this.state.trace.rowOf(slice));
       this.show(line.y, line.height);
-      if (!this.state.trace.isEvent(slice)) this.state.name = this.state.trace.name[slice];
+      const { trace } = this.state;
+      if (!trace.isEvent(slice) && !trace.isState(slice)) this.state.name = this.state.trace.name[slice];
     }
     this.showTab(slice >= 0 ? 1 : this.state.tab);
   }

@@ -10,6 +10,7 @@ const KEYS = [
   ["Up  Down", "scroll"],
   ["0", "the whole trace"],
   ["low bars", "spans too narrow to see one by one: zoom in"],
+  ["green  orange  grey", "a thread runs, is ready to run, waits, where that was recorded"],
   [",  .", "the slice before, after, in its row"],
   ["P  C", "the slice around, the first one inside"],
   ["F", "zoom to the selected slice or stretch"],
@@ -99,6 +100,8 @@ function detailsPanel(app) {
   const since = (flags & OPEN ? "open at the end of the trace, for " : "") + duration(took) + " (" + count(took) + " ns)" + (flags & BEFORE ? ", or longer: it began before the first record" : "");
   const table = element("table", {}, fact("name", trace.nameOf(slice)));
   if (!row.track.isEvents) table.append(fact("duration", since, flags & OPEN));
+  const states = trace.statesIn(slice);
+  if (states) table.append(fact("its thread", states));
   table.append(
     fact("begins", wallTime(trace.meta.first, trace.start[slice])),
     fact("since the start", duration(trace.start[slice])),
@@ -106,6 +109,7 @@ function detailsPanel(app) {
   const around = [];
   for (let outer = trace.parentOf(slice); outer >= 0; outer = trace.parentOf(outer)) around.unshift(trace.nameOf(outer));
   if (around.length > 0) table.append(fact("inside", around.join(" > ")));
+  if (row.track.isStates) return element("div", { className: "columns" }, element("div", {}, table));
   const text = trace.textOf(slice) || "none";
   const args = element("pre", { textContent: text });
   args.dataset.fact = "arguments";

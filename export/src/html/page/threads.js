@@ -44,13 +44,17 @@ function threadsPanel(app) {
   const { trace } = app.state, [from, to] = app.stretch();
   const all = sumsByThread(trace, [from, to]), sums = all.filter((sum) => sum.spans + sum.events + sum.lost > 0);
   const time = Math.max(Math.min(to, trace.length) - Math.max(from, 0), 1);
+  const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
+  const does = trace.states.length > 0 ? trace.meta.does : [];
+  const statesOf = (number) => trace.statesOf(number, [from, to])?.map(duration) ?? does.map(() => "-");
   const rows = sums.slice(0, THREADS_SHOWN).map((sum) => {
     const show = element("button", { textContent: trace.threadLabel({ thread: sum.number }) });
     show.addEventListener("click", () => app.showThread(sum.number));
     const percent = 100 * Math.min(sum.busy / time, 1), part = percent > 0 && percent < 0.1 ? "< 0.1 %" : percent.toFixed(1) + " %";
-    return tableRow([show, duration(sum.busy), part, ...[sum.spans, sum.events, sum.lost].map(count)], [1, 2, 3, 4, 5]);
+    const states = does.length > 0 ? statesOf(sum.number) : [];
+    return tableRow([show, duration(sum.busy), part, ...states, ...[sum.spans, sum.events, sum.lost].map(count)], numbers);
   });
-  const table = tableOf(["thread", "busy", "of the time", "spans and calls", "events", "events not here"], rows, [1, 2, 3, 4, 5]);
+  const table = tableOf(["thread", "busy", "of the time", ...does, "spans and calls", "events", "events not here"], rows, numbers);
   const about = [element("p", { className: "soft", textContent: "busy: within a span or call that is here; one over threads counts as often as the thread was in it" })];
   if (sums.length > rows.length) about.push(element("p", { className: "soft", textContent: "and " + counted(sums.length - rows.length, "more thread") }));
   if (all.length > sums.length) about.push(element("p", { className: "soft", textContent: "and " + counted(all.length - sums.length, "thread") + " with nothing in this stretch" }));

@@ -120,7 +120,8 @@ class Timeline {
   // That of the longest slice, or of the first one that is found.
   colourOf(from, to) {
     const { state } = this;
-    const { found, trace } = state;
+    const { trace } = state;
+    const found = trace.isState(from) ? null : state.found;
     let slice = from;
     if (found) {
       if (found.before[to] === found.before[from]) return pixel(this.theme.dim);
@@ -132,7 +133,14 @@ class Timeline {
         if (long > most) [most, slice] = [long, next];
       }
     }
-    return state.colours.pixel[trace.name[slice]];
+    return trace.isState(slice) ? pixel(this.theme.does[trace.name[slice]]) : state.colours.pixel[trace.name[slice]];
+  }
+
+  // The colour of text on a slice.
+  inkOf(slice) {
+    const { state, theme } = this, name = state.trace.name[slice];
+    if (state.trace.isState(slice)) return inkOn(theme.does[name]);
+    return this.isDimmed(slice) ? theme.soft : state.colours.ink[name];
   }
 
   // Draws two lines of pixels of the row, copies them to the others, and then the edges, which differ.
@@ -143,7 +151,8 @@ class Timeline {
     if (y0 >= y1) return;
     if (line.row.track.value && this.state.trace.valuesOf(line.row)) return drawCounter(this, line);
     this.edges.length = 0;
-    const isHigh = y1 - y0 >= LOW_HEIGHT_MIN && !line.row.track.isEvents;
+    const { isEvents, isStates } = line.row.track;
+    const isHigh = y1 - y0 >= LOW_HEIGHT_MIN && !isEvents && !isStates;
     const low = isHigh ? Math.round(y1 - (y1 - y0) * LOW_PART) : y0;
     this.drawSlices(line.row, y0, y1, low);
     for (let y = y0 + 1; y < y1; y++) {
@@ -202,9 +211,8 @@ class Timeline {
     const wide = (x1 - x0) / this.ratio - (isBefore ? OPEN_EDGE : 0);
     if (wide < LABEL_MIN || y1 - y0 < LABEL_HEIGHT_MIN * this.ratio) return;
     const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
-    const ink = this.isDimmed(slice) ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
     const shift = isBefore ? OPEN_EDGE : 0;
-    this.label(name, x0 / this.ratio + 3 + shift, y0, y1, wide - 6, ink);
+    this.label(name, x0 / this.ratio + 3 + shift, y0, y1, wide - 6, this.inkOf(slice));
   }
 
   // Whether there is a search, and the slice does not match it.

@@ -51,6 +51,7 @@ class Trace {
     this.length = Math.max(meta.length, 1);
     this.texts = null;
     this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value, unit, hasLinks]) => ({ process, thread, label, depth, isEvents, value, unit, hasLinks, rows: [] }));
+    this.states = meta.states.map((thread) => ({ process: meta.threads.find(([number]) => number === thread)[1], thread, label: "what it did", depth: 1, isEvents: 0, value: "", unit: "", hasLinks: 0, isStates: 1, rows: [] }));
     this.readRows(rows);
     this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
     this.processes = new Map(meta.processes.map(([number, name, pid]) => [number, { name, pid }]));
@@ -60,6 +61,7 @@ class Trace {
 
   readRows(reader) {
     this.rows = [];
+    this.stateRows = [];
     // A slice has at least four bytes.
     const columns = new Columns(Math.ceil(reader.bytes.length / 4));
     let number = 0, met = 0;
@@ -72,7 +74,14 @@ class Trace {
         number += length;
       }
     }
+    // What threads did comes after all spans, calls and events.
     this.size = number;
+    for (const track of this.states) {
+      const length = reader.number();
+      met = readRow(reader, columns, number, length, met, false);
+      this.stateRows.push({ from: number, to: number + length, track, depth: 0 });
+      number += length;
+    }
     this.start = columns.start.subarray(0, number);
     this.end = columns.end.subarray(0, number);
     this.name = columns.name.subarray(0, number);
@@ -82,7 +91,7 @@ class Trace {
   }
 
   nameOf(slice) {
-    return this.meta.names[this.name[slice]];
+    return (this.isState(slice) ? this.meta.does : this.meta.names)[this.name[slice]];
   }
 
   textOf(slice) {
@@ -124,13 +133,40 @@ class Trace {
   }
 
   rowOf(slice) {
-    let low = 0, high = this.rows.length;
+    const rows = this.isState(slice) ? this.stateRows : this.rows;
+    let low = 0, high = rows.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.rows[middle].to <= slice) low = middle + 1;
+      if (rows[middle].to <= slice) low = middle + 1;
       else high = middle;
     }
-    return this.rows[low];
+    return rows[low];
+  }
+
+  // Whether it is a time in which a thread ran, was ready or waited.
+  isState(slice) {
+    return slice >= this.size;
+  }
+
+  // How long a thread did what in [from, to): by number of what it does. Null: nothing is known of it.
+  statesOf(thread, [from, to]) {
+    const row = this.stateRows.find((row) => row.track.thread === thread);
+    if (!row) return null;
+    const sums = this.meta.does.map(() => 0);
+    for (let slice = this.firstLasting(row, from); slice < row.to && this.start[slice] < to; slice++) {
+      sums[this.name[slice]] += Math.min(this.end[slice], to) - Math.max(this.start[slice], from);
+    }
+    return sums;
+  }
+
+  // The same in words, for what a thread did while a slice lasted; empty: it is not known.
+  statesIn(slice) {
+    const { track } = this.rowOf(slice), took = this.end[slice] - this.start[slice];
+    const sums = track.isStates || track.isEvents || track.thread < 0 ? null : this.statesOf(track.thread, [this.start[slice], this.end[slice]]);
+    const known = sums ? sums.reduce((a, b) => a + b, 0) : 0;
+    if (known === 0) return "";
+    const words = sums.flatMap((time, does) => time > 0 ? [duration(time) + " " + this.meta.does[does]] : []);
+    return words.join(", ") + (known < took ? ", " + duration(took - known) + " not known" : "");
   }
 
   isOpen(slice) {
