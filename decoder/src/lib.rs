@@ -110,6 +110,8 @@ pub use trace_file::thread_states::{ThreadDoes, ThreadState};
 pub use trace_file::thread_times::ThreadTimes;
 pub use trace_file::time::SessionClock;
 pub use trace_file::value::Value;
+pub use trace_file::wait_text::WaitText;
+pub use trace_file::waited_for::WaitedFor;
 pub use words::duration::nanoseconds as duration_ns;
 pub use words::small_keys::{Multiply, SmallKeys};
 pub use words::timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp, parse_anywhere};

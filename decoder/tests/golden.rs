@@ -184,6 +184,10 @@ fn lines(dump: &Dump) -> Vec<String> {
     for session in &sessions {
         end_lines(dump, session, &mut lines);
         did_lines(dump, session, &mut lines);
+        for (tid, from, to, text) in session.seen_waits() {
+            let (uuid, text) = (session.uuid, quoted(text));
+            lines.push(format!("# saw {uuid} {tid} {from} {to} {text}"));
+        }
     }
     let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
     let pages = || pages().flat_map(|slot| &slot.pages);

@@ -36,6 +36,8 @@ pub mod kind {
     pub const FOOTER: u16 = 12;
     /// When the threads of the session's process got a processor and left it.
     pub const SWITCHES: u16 = 13;
+    /// What the threads of the session's process were seen waiting for.
+    pub const WAITS: u16 = 14;
 }
 
 /// How a block's content is stored.

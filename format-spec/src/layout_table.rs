@@ -13,6 +13,7 @@ use crate::page::PageHeader;
 use crate::progress::{GoneRange, Progress, ProgressSlot};
 use crate::removals::{Removals, Removed};
 use crate::schema::{EntryHeader, EventEntry, FieldEntry};
+use crate::seen_waits::{SeenWait, SeenWaits};
 use crate::session::{Extent, SessionHeader, SessionState};
 use crate::slot::Slot;
 use crate::store::{Index, IndexSlot, StoreId};
@@ -23,7 +24,7 @@ use crate::switches::{Switch, Switches};
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 45] {
+pub fn layout_table() -> [StructLayout; 47] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -47,6 +48,8 @@ pub fn layout_table() -> [StructLayout; 45] {
         OpenSpans::LAYOUT,
         Switches::LAYOUT,
         Switch::LAYOUT,
+        SeenWaits::LAYOUT,
+        SeenWait::LAYOUT,
         CountersHeader::LAYOUT,
         SlotCounters::LAYOUT,
         HostClock::LAYOUT,

@@ -40,6 +40,7 @@ pub mod progress;
 pub mod record;
 pub mod removals;
 pub mod schema;
+pub mod seen_waits;
 pub mod session;
 pub mod session_text;
 pub mod slot;

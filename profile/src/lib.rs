@@ -10,6 +10,7 @@
 //!   is refused, times of running are known and their functions are not: [`Missing`] says so.
 //!
 //! [`SwitchWatch`] gives the switches one by one, to be written beside the events of the process: no samples, no looks.
+//! [`WaitWatch`] gives the waits one by one, for the same: looks alone.
 //!
 //! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
 //! the files of the process.
@@ -34,6 +35,7 @@ mod switches;
 mod system_call;
 mod target;
 mod wait;
+mod wait_watch;
 
 pub use code::{Function, WITHOUT_FILE};
 pub use error::ProfileError;
@@ -44,3 +46,4 @@ pub use sampler::samples_allowed;
 pub use switch_watch::{SwitchRange, SwitchWatch};
 pub use switches::ThreadSwitches;
 pub use wait::Wait;
+pub use wait_watch::{SeenWait, WaitWatch};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::code::{Code, Registers, Stack};
 use crate::descriptors::Descriptors;
 use crate::peers::Peers;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, mono_ns};
 use crate::system_call::SystemCall;
 use crate::target::Target;
 use crate::wait::Wait;
@@ -28,6 +28,8 @@ const PATIENCE: u32 = 20;
 const SELDOM: u32 = 10;
 /// A thread that began later and ran for less than this is hardly ever sampled, in ns.
 const BRIEF_NS: u64 = 10_000_000;
+/// A wait that goes on is given out in parts of about this length, in ns.
+const GIVEN_NS: u64 = 1_000_000_000;
 /// Looks after which threads are listed, though there are as many as before.
 const LIST_EVERY: u32 = 20;
 
@@ -120,6 +122,31 @@ impl Watched {
 struct Current {
     place: usize,
     ns: u64,
+    /// The first and the last look at which it was in it, on `CLOCK_MONOTONIC` in ns; the first of those that were not
+    /// given out.
+    since_ns: u64,
+    last_ns: u64,
+}
+
+/// A wait, or a part of one, from its first look to its last one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) tid: u32,
+    /// Number of its place.
+    pub(crate) place: usize,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+impl Current {
+    const fn seen(self, tid: u32) -> Seen {
+        Seen {
+            tid,
+            place: self.place,
+            from_ns: self.since_ns,
+            to_ns: self.last_ns,
+        }
+    }
 }
 
 /// The threads of a process, and what they waited for.
@@ -142,6 +169,8 @@ pub(crate) struct Looker {
     pub(crate) has_new_program: bool,
     /// The system calls of threads may not be read.
     pub(crate) is_refused: bool,
+    /// Waits that are over and were not given out; `None`: nobody asks for them.
+    seen: Option<Vec<Seen>>,
     stack: Vec<u8>,
     /// The thread at which reading begins, the first whose wait had no room in the last look: each has its turn.
     first: u32,
@@ -164,10 +193,45 @@ impl Looker {
             brief_threads: 0,
             has_new_program: false,
             is_refused: false,
+            seen: None,
             stack: vec![0; STACK_BYTES],
             first: 0,
             looks: 0,
         }
+    }
+
+    /// One that notes each wait.
+    pub(crate) fn noting(descriptors: Descriptors) -> Self {
+        Self {
+            seen: Some(Vec::new()),
+            ..Self::new(descriptors)
+        }
+    }
+
+    /// The waits that are over, and of those that go on for long the part so far; `at_end`: of all that go on.
+    pub(crate) fn take_seen(&mut self, at_end: bool) -> Vec<Seen> {
+        let mut seen = self.seen.as_mut().map(std::mem::take).unwrap_or_default();
+        for (tid, watched) in &mut self.threads {
+            let Some(current) = &mut watched.current else {
+                continue;
+            };
+            let so_far_ns = current.last_ns - current.since_ns;
+            if so_far_ns >= GIVEN_NS || at_end {
+                seen.push(current.seen(*tid));
+                current.since_ns = current.last_ns;
+            }
+        }
+        seen
+    }
+
+    /// Forgets all places. What threads wait for is read anew.
+    pub(crate) fn forget_places(&mut self) {
+        self.places.clear();
+        self.by_place.clear();
+        for watched in self.threads.values_mut() {
+            watched.current = None;
+        }
+        self.seen.iter_mut().for_each(Vec::clear);
     }
 
     /// Looks at all threads once; returns whether there are any, also such as cannot be looked at.
@@ -260,10 +324,14 @@ impl Looker {
         let has_run = std::mem::replace(&mut watched.before, schedule) != schedule;
         if has_run {
             watched.ran_at = looks;
-            watched.current = None;
+            let over = watched.current.take().map(|current| current.seen(tid));
+            if let Some(seen) = &mut self.seen {
+                seen.extend(over);
+            }
         }
         if let Some(current) = &mut watched.current {
             current.ns += waited_ns;
+            current.last_ns = mono_ns();
             let (place, ns) = (current.place, current.ns);
             let waited = &mut self.places[place].1;
             waited.ns += waited_ns;
@@ -336,7 +404,13 @@ impl Looker {
             self.places.push((place, Waited::default()));
         }
         let ns = std::mem::take(&mut watched.pending_ns);
-        watched.current = Some(Current { place: number, ns });
+        let now = mono_ns();
+        watched.current = Some(Current {
+            place: number,
+            ns,
+            since_ns: now,
+            last_ns: now,
+        });
         let waited = &mut self.places[number].1;
         waited.ns += ns;
         waited.times += 1;
@@ -353,6 +427,9 @@ impl Looker {
     fn end(&mut self, tid: u32) {
         self.give_up_pending(tid);
         if let Some(watched) = self.threads.remove(&tid) {
+            if let Some(seen) = &mut self.seen {
+                seen.extend(watched.current.map(|current| current.seen(tid)));
+            }
             let is_brief = watched.begun_later && watched.times.running_ns < BRIEF_NS;
             self.brief_threads += u64::from(is_brief);
             self.ended.push((tid, watched.name, watched.times));

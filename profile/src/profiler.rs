@@ -8,7 +8,8 @@ use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
 use crate::looker::Looker;
 use crate::profile::{Missing, Profile, Sampled};
-use crate::sampler::{Kernel, Samples, mono_ns};
+use crate::sampler::{Kernel, Samples};
+use crate::schedule::mono_ns;
 use crate::target::Target;
 
 /// Time between two looks.

@@ -6,11 +6,11 @@ use std::io;
 use perf_event::data::{self, Record, SampleRegsAbi};
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::code::Registers;
 use crate::descriptors::Descriptors;
 use crate::joined::{Joined, is_refusal};
+use crate::schedule::mono_ns;
 use crate::switches::Switches;
 use crate::target::Target;
 
@@ -125,12 +125,6 @@ pub fn samples_allowed() -> io::Result<bool> {
         Err(error) if is_refusal(&error) => may(Kernel::Excluded).map(|()| false),
         result => result.map(|()| true),
     }
-}
-
-/// The clock that the kernel notes switches by.
-pub(crate) fn mono_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// What is sampled of a thread, and that its switches are noted.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What a thread got of the processors since it began (`/proc/PID/task/TID/schedstat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Schedule {
@@ -45,6 +47,12 @@ impl Schedule {
             turns: self.turns.saturating_sub(before.turns),
         }
     }
+}
+
+/// The clock that the kernel notes switches by.
+pub(crate) fn mono_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 #[cfg(test)]

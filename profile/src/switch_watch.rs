@@ -16,7 +16,7 @@ use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
 use crate::joined::Joined;
 use crate::own_numbers::OwnNumbers;
-use crate::sampler::mono_ns;
+use crate::schedule::mono_ns;
 use crate::switches::{Switch, Turn};
 use crate::target::Target;
 

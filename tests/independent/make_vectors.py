@@ -515,10 +515,44 @@ def switched():
     return dump, events + [did for _, _, (_, did) in shown] + tail()
 
 
+def waits(*found, uuid=A):
+    """A WAITS block; a wait: (first look, last look, thread, text)."""
+    texts = b"".join(text for *_, text in found)
+    content, at = struct.pack("<II", len(found), len(texts)), 0
+    for start, end, tid, text in found:
+        content += struct.pack("<QQIIII", start, end, tid, at, len(text), 0)
+        at += len(text)
+    return block(14, content + texts, uuid)
+
+
+def seen_waits():
+    """What threads were seen waiting for, in two sessions of one process."""
+    ms, t = 1_000_000, ZERO[0]
+    types = event_type(19, "work", 8, meant("took", 4, 0, 8, 1), shape=2)
+    page = PageBytes(A, 1, 0, base=t, slot=0, flags=1).add(record(50 * ms, 19, u64(40 * ms)))
+    lock, odd = b"mutex of worker[101]\nsell\nseller", b"read \xff\"x\""
+    blocks = [
+        waits((t + 12 * ms, t + 30 * ms, 100, lock), (t + 5 * ms, t + 5 * ms, 101, odd)),
+        waits((t + 30 * ms, t + 40 * ms, 100, lock), (t + 35 * ms, t + 60 * ms, 100, odd), uuid=B),
+        waits(),
+    ]
+    saw = [
+        (100, t + 12 * ms, t + 30 * ms, "mutex of worker[101]\\u{a}sell\\u{a}seller"),
+        (100, t + 30 * ms, t + 40 * ms, "mutex of worker[101]\\u{a}sell\\u{a}seller"),
+        (101, t + 5 * ms, t + 5 * ms, 'read \\xff\\"x\\"'),
+    ]
+    dump = session() + schema(types) + session(B, clock=4) + page.block() + b"".join(blocks)
+    dump += counters(A, [(0, 100, 1, 1, 0, 1, NO_LOSS)]) + counters(B, [])
+    lines = [line(1, 0, t + 50 * ms, f"work took={40 * ms}")]
+    for name in (A_TEXT, B_TEXT):
+        lines += [f'# saw {name} {tid} {start} {end} "{text}"' for tid, start, end, text in saw]
+    return dump, lines + tail()
+
+
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
-    *(optional, last_words, no_span, switched),
+    *(optional, last_words, no_span, switched, seen_waits),
 ]
 
 

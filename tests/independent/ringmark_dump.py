@@ -23,12 +23,14 @@ from ringmark_format import (
     attributes,
     check_session_header,
     merge_pages,
+    quote,
     show_uuid,
 )
+import seen_waits
 from thread_states import Switched, did_lines, share
 
 SESSION, SCHEMA, PAGE, COUNTERS, CONTAINER = 1, 2, 3, 4, 5
-ENDING, OPEN_SPANS, SWITCHES = 9, 10, 13
+ENDING, OPEN_SPANS, SWITCHES, WAITS = 9, 10, 13, 14
 GONE, UNTOLD = 5, 6
 
 
@@ -123,6 +125,7 @@ class SessionDump:
         self.final = False
         self.stacks, self.ending = Stacks(), None
         self.switched = Switched()
+        self.waits = seen_waits.SeenWaits()
 
     def add(self, block, content):
         kind = block["kind"]
@@ -138,6 +141,8 @@ class SessionDump:
             self.stacks.add(content)
         elif kind == SWITCHES:
             self.switched.add(content)
+        elif kind == WAITS:
+            self.waits.add(content)
         elif kind == ENDING:
             self._ending(content)
 
@@ -219,6 +224,7 @@ class Decoded:
         for block, content in blocks(data, self.damage):
             self._add(block, content)
         share(self.sessions.values())
+        seen_waits.share(self.sessions.values())
         self.cancelled = self.uncommitted = 0
         self.events, self.missing, self.ends = [], [], {}
         for number, session in enumerate(self.sessions.values()):
@@ -228,7 +234,7 @@ class Decoded:
 
     def _add(self, block, content):
         key = block["session"]
-        known = (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS, SWITCHES)
+        known = (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS, SWITCHES, WAITS)
         if block["kind"] not in known:
             return
         try:
@@ -268,6 +274,7 @@ class Decoded:
             how, code, flags = (session.ending[name] for name in ("how", "code", "flags"))
             lines.append(f"# ended {session.name} {how} {code} {flags}")
         lines += did_lines(session, spans, time)
+        lines += session.waits.lines(session.name, quote)
         self.ends[session.name] = lines
 
     def _missing(self, session, slot, pages):

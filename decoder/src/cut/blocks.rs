@@ -6,6 +6,7 @@ use ringmark_format::clock::Sample;
 use ringmark_format::codec::write;
 use ringmark_format::counters::{CAUSES, CountersHeader, FINAL, SlotCounters};
 use ringmark_format::schema::EntryHeader;
+use ringmark_format::seen_waits::SeenWait;
 use ringmark_format::switches::SLACK_NS;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -42,7 +43,7 @@ pub(super) fn begin(cut: &CutSession<'_>) -> Vec<u8> {
     out
 }
 
-/// The switches of the threads of a session's process, of the time that is in the piece, with what reaches into it.
+/// The switches of the threads of a session's process, and what these were seen waiting for, of the time that is in the piece, with what reaches into it.
 pub(super) fn switches(cut: &CutSession<'_>, all: &[CutSession<'_>]) -> Vec<u8> {
     let session = cut.session;
     let mut out = Vec::new();
@@ -58,9 +59,24 @@ pub(super) fn switches(cut: &CutSession<'_>, all: &[CutSession<'_>]) -> Vec<u8> 
     let whole = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
     let Some((from, to)) = whole else { return out };
     let part = from.saturating_sub(2 * SLACK_NS)..to.saturating_add(2 * SLACK_NS);
-    for (head, switches) in session.switched.piece(part) {
+    for (head, switches) in session.switched.piece(part.clone()) {
         fits(write::switches(&mut out, session.uuid, &head, &switches));
     }
+    let waits = session.switched.waits_piece(&part);
+    let waits = waits
+        .into_iter()
+        .map(|(tid, from_mono_ns, to_mono_ns, text)| {
+            let wait = SeenWait {
+                from_mono_ns,
+                to_mono_ns,
+                tid,
+                text: 0,
+                text_bytes: 0,
+                reserved: 0,
+            };
+            (wait, text)
+        });
+    fits(write::seen_waits(&mut out, session.uuid, waits));
     out
 }
 

@@ -61,7 +61,7 @@ impl Filter {
         &self,
         session: &Session,
         (tid, ran_ns): (u32, &[u64]),
-        mut each: impl FnMut(ThreadState),
+        mut each: impl FnMut(ThreadState<'_>),
     ) {
         if !session.has_times() || !self.thread_passes(tid) {
             return;
@@ -80,6 +80,7 @@ impl Filter {
                     does: state.does,
                     cpu: state.cpu,
                     is_last: state.is_last && to == state.to,
+                    waits_for: session.switched.text_of(tid, &state),
                 });
             }
         });

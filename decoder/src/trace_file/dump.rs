@@ -335,6 +335,7 @@ impl DumpBuilder {
             kind::ENDING => self.session(uuid, place).take_ending(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             kind::SWITCHES => self.session(uuid, place).take_switches(block.content)?,
+            kind::WAITS => self.session(uuid, place).take_waits(block.content)?,
             kind::FOOTER => {}
             _ => self.dump.unknown_blocks += 1,
         }

@@ -7,7 +7,7 @@
 //! [`process`] puts the sessions of one process together: one clock, and [`threads`] over all of
 //! them; [`tracers`]: the function tracers by name. [`window`] leaves out what is older than the
 //! recorded part, [`spans`] finds the finished span around each record ([`finished_spans`]: what is kept of that; [`shared_threads`]: the
-//! same for threads with rings in several sessions), [`switched`] what each thread did between two records ([`thread_times`]) and at each moment ([`thread_states`]; the switches are from [`switch_blocks`]), and [`loss`] says how many events are not there and [`why`], [`progress`] which of them may still come, [`resumed`] which pages an earlier part has. [`value`] reads one value out of a payload, `plain` turns its bytes into
+//! same for threads with rings in several sessions), [`switched`] what each thread did between two records ([`thread_times`]) and at each moment ([`thread_states`]), and what it was seen waiting for ([`waited_for`], from [`seen_waits`]; the switches are from [`switch_blocks`]), and [`loss`] says how many events are not there and [`why`], [`progress`] which of them may still come, [`resumed`] which pages an earlier part has. [`value`] reads one value out of a payload, `plain` turns its bytes into
 //! values of a type of the reader, and [`function_words`] reads the payload of a function record.
 //! [`type_ids`] finds the type of a record, [`type_set`] holds those that were met, and
 //! [`packed_stream`] keeps the schema as it was written, for pieces that are cut out.
@@ -31,6 +31,7 @@ pub(crate) mod progress;
 pub(crate) mod resumed;
 pub(crate) mod schema;
 mod schema_pieces;
+mod seen_waits;
 pub(crate) mod session;
 mod session_builder;
 pub(crate) mod shared_threads;
@@ -45,5 +46,7 @@ mod tracers;
 mod type_ids;
 mod type_set;
 pub(crate) mod value;
+pub(crate) mod wait_text;
+pub(crate) mod waited_for;
 pub(crate) mod why;
 pub(crate) mod window;

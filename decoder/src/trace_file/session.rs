@@ -24,6 +24,7 @@ use crate::trace_file::switched::Switched;
 use crate::trace_file::thread_states::ThreadDoes;
 use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::time::SessionClock;
+use crate::trace_file::waited_for::WaitedFor;
 
 /// Bytes of a process's name that are shown: names of files are no longer.
 const NAME_BYTES_MAX: usize = 256;
@@ -132,6 +133,30 @@ impl Session {
             return None;
         }
         self.switched.times(tid, on_mono(from_ns)?, on_mono(to_ns)?)
+    }
+
+    /// What a thread waited for between two of its records, as far as it was seen, by their times since the session's start
+    /// in ns; the longest first.
+    #[must_use]
+    pub fn waited_for(&self, tid: u32, from_ns: u64, to_ns: u64) -> Vec<WaitedFor<'_>> {
+        let on_mono = |t_ns: u64| self.clock.mono_zero_ns.saturating_add(t_ns);
+        if !self.has_times() {
+            return Vec::new();
+        }
+        self.switched
+            .waited_for(tid, on_mono(from_ns), on_mono(to_ns))
+    }
+
+    /// All waits that were seen of its process: thread, first and last look on its `CLOCK_MONOTONIC` in ns, text.
+    #[must_use]
+    pub fn seen_waits(&self) -> Vec<(u32, u64, u64, &[u8])> {
+        self.switched.waits_piece(&(0..u64::MAX))
+    }
+
+    /// Whether it was looked at what the threads of its process wait for.
+    #[must_use]
+    pub fn has_waits(&self) -> bool {
+        self.switched.has_waits()
     }
 
     /// Gives `each` when a thread had no processor between two of its records, by their times since the session's start in

@@ -157,6 +157,11 @@ impl SessionBuilder {
         self.switches.take(content)
     }
 
+    /// Takes what the threads of its process were seen waiting for.
+    pub(crate) fn take_waits(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.switches.take_waits(content)
+    }
+
     /// Takes slots of a segment that is not read: what its index lists is not missing.
     pub(crate) fn leave_out(&mut self, slots: &[IndexSlot]) {
         let of_index = |slot: &IndexSlot| IndexSlot {

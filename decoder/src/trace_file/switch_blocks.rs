@@ -1,4 +1,4 @@
-//! SWITCHES blocks: checked one by one, then put together for each process.
+//! SWITCHES blocks: checked one by one, then put together for each process, with its WAITS blocks.
 
 use std::mem::size_of;
 
@@ -6,6 +6,7 @@ use ringmark_format::switches::{Switch, Switches};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
+use crate::trace_file::seen_waits::SeenWaits;
 use crate::trace_file::switched::{Stretch, Switched};
 
 /// The time of a switch is before this, in ns: 73 years.
@@ -68,27 +69,37 @@ impl SwitchBlock {
 
 /// The blocks of a session, or of all sessions of a process.
 #[derive(Debug, Default)]
-pub(crate) struct SwitchBlocks(Vec<SwitchBlock>);
+pub(crate) struct SwitchBlocks {
+    switches: Vec<SwitchBlock>,
+    waits: SeenWaits,
+}
 
 impl SwitchBlocks {
     /// Takes in the content of one block.
     pub(crate) fn take(&mut self, content: &[u8]) -> Result<(), Fault> {
-        self.0.push(SwitchBlock::read(content)?);
+        self.switches.push(SwitchBlock::read(content)?);
         Ok(())
+    }
+
+    /// Takes in the content of a WAITS block.
+    pub(crate) fn take_waits(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.waits.take(content)
     }
 
     /// Takes in those of another session of the process.
     pub(crate) fn join(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.switches.extend(other.switches);
+        self.waits.join(other.waits);
     }
 
     /// Puts the blocks in order. Of two that hold the same time, the one that begins first counts.
     pub(crate) fn finish(mut self) -> Switched {
         let key = |block: &SwitchBlock| (block.head.from_mono_ns, u64::MAX - block.head.to_mono_ns);
-        self.0.sort_by_key(key);
-        let mut found = Switched::default();
+        self.switches.sort_by_key(key);
+        self.waits.finish();
+        let mut found = Switched::with(self.waits);
         let mut end = None;
-        for block in self.0 {
+        for block in self.switches {
             let (from, to) = (block.head.from_mono_ns, block.head.to_mono_ns);
             if end.is_some_and(|end| from < end) {
                 continue;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use ringmark_format::switches::{NO_CPU, SLACK_NS, Switch, Switches, turn};
 
+use crate::trace_file::seen_waits::SeenWaits;
 use crate::trace_file::thread_times::ThreadTimes;
 
 /// A span of `CLOCK_MONOTONIC` in ns, of which all switches are here; `to` is not in it.
@@ -91,9 +92,19 @@ pub(crate) struct Switched {
     threads: HashMap<u32, Turns>,
     /// Times of which switches are not here, and how many.
     losses: Vec<(Stretch, u64)>,
+    /// What threads were seen waiting for.
+    pub(super) waits: SeenWaits,
 }
 
 impl Switched {
+    /// None yet, of threads that were seen in these waits.
+    pub(super) fn with(waits: SeenWaits) -> Self {
+        Self {
+            waits,
+            ..Self::default()
+        }
+    }
+
     /// Whether there are none, and none are lost.
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty() && self.losses.is_empty()
@@ -108,6 +119,16 @@ impl Switched {
     /// Notes a time of which switches are not here.
     pub(super) fn lose(&mut self, stretch: Stretch, lost: u64) {
         self.losses.push((stretch, lost));
+    }
+
+    /// What threads were seen waiting for in a part of the time: thread, first and last look, text.
+    pub(crate) fn waits_piece(&self, part: &Range<u64>) -> Vec<(u32, u64, u64, &[u8])> {
+        self.waits.piece(part)
+    }
+
+    /// Whether it was looked at what threads wait for.
+    pub(crate) fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
     }
 
     /// What is here of a part of the time: what blocks of it say, and their switches.

@@ -3,6 +3,7 @@
 use ringmark_format::switches::{NO_CPU, SLACK_NS};
 
 use crate::trace_file::switched::{Packed, Stretch, Switched, Turn};
+use crate::trace_file::wait_text::WaitText;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +18,7 @@ pub enum ThreadDoes {
 
 /// A span of time in which a thread did one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadState {
+pub struct ThreadState<'d> {
     /// From when on, in ns since 1970.
     pub from_ns: u64,
     /// Up to when, in ns since 1970.
@@ -28,6 +29,8 @@ pub struct ThreadState {
     pub cpu: Option<u16>,
     /// Whether the thread ended with it.
     pub is_last: bool,
+    /// What it was seen waiting for; `None`: it did not wait, or that was not seen.
+    pub waits_for: Option<WaitText<'d>>,
 }
 
 /// The same on `CLOCK_MONOTONIC`.
@@ -43,6 +46,9 @@ pub(crate) struct MonoState {
 impl Switched {
     /// Gives `each` what a thread did, by time, where that is known. `ran`: moments at which it ran, those of its records.
     pub(crate) fn states(&self, tid: u32, ran: &[u64], mut each: impl FnMut(MonoState)) {
+        if self.is_empty() {
+            return self.seen_states(tid, each);
+        }
         self.each_stretch(tid, |stretch, turns, cpus| {
             of_stretch(stretch, (turns, cpus), ran, &mut each);
         });
@@ -50,6 +56,22 @@ impl Switched {
 }
 
 impl Switched {
+    /// The same without switches: that it waited, where that was seen.
+    fn seen_states(&self, tid: u32, mut each: impl FnMut(MonoState)) {
+        for (from, to, _) in self.waits.touching(tid, 0, u64::MAX) {
+            let waits = state(from, to, (ThreadDoes::Waits, NO_CPU));
+            waits.into_iter().for_each(&mut each);
+        }
+    }
+
+    /// What a thread was seen waiting for in a wait.
+    pub(crate) fn text_of(&self, tid: u32, state: &MonoState) -> Option<WaitText<'_>> {
+        let mut seen = self.waits.touching(tid, state.from, state.to);
+        let is_wait = state.does == ThreadDoes::Waits;
+        let (_, _, text) = seen.next().filter(|_| is_wait)?;
+        Some(WaitText::of(text))
+    }
+
     /// Gives `each` when a thread had no processor, by time, of what is between two moments in part.
     pub(crate) fn off(&self, tid: u32, from: u64, to: u64, mut each: impl FnMut(MonoState)) {
         // One that counts as at the moment may lie beyond it.

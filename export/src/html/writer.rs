@@ -73,6 +73,8 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
             Row::Spans(number) => Kind::Spans(number),
             Row::Calls(_) => Kind::Calls,
             Row::TimedCalls(number) => Kind::TimedCalls(number),
+            // What threads did has rows of its own.
+            Row::Waits => Kind::Events,
         };
         self.of_thread(place.thread, kind)
     }
@@ -368,15 +370,24 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         Ok(())
     }
 
-    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState) -> io::Result<()> {
+    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState<'_>) -> io::Result<()> {
         let (first_ns, last_ns) = (self.plan.first_ns(), self.plan.last_ns());
         let (start, end) = (state.from_ns.max(first_ns), state.to_ns.min(last_ns));
         if start < end {
+            if let Some(text) = state.waits_for {
+                escape::text(text.what, &mut self.text);
+                for (place, function) in text.functions().enumerate() {
+                    let before: &[u8] = if place == 0 { b", in " } else { b" < " };
+                    self.text.extend_from_slice(before);
+                    escape::text(function, &mut self.text);
+                }
+            }
+            let args = self.take_text();
             self.states.entry(thread.0).or_default().push(Shown {
                 start,
                 end,
                 name: does::number(state.does),
-                args: None,
+                args,
                 flags: 0,
                 life: None,
                 around: None,

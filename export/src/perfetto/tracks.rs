@@ -51,7 +51,11 @@ impl Tracks {
             threads: HashMap::new(),
             tids: HashMap::new(),
             of_ids: HashMap::new(),
-            has_states: plan.dump.sessions.iter().any(Session::has_switches),
+            has_states: plan
+                .dump
+                .sessions
+                .iter()
+                .any(|session| session.has_switches() || session.has_waits()),
             lasting: HashMap::new(),
             others: HashMap::new(),
             last: 0,
@@ -141,6 +145,7 @@ impl Tracks {
                 deeper.as_bytes()
             }
             Row::TimedCalls(_) => b"functions, timed",
+            Row::Waits => b"waits for",
         };
         self.other(Kind::Row(place), parent, name, None, sequence, out)
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use ringmark_decoder::{
     Ended, Event, EventType, Field, Function, Lost, OpenSpan, Session, SmallKeys, Span, ThreadDoes,
-    ThreadState, Value, escape,
+    ThreadState, Value, WaitText, escape,
 };
 use ringmark_format::schema::semantic;
 
@@ -20,6 +20,7 @@ use super::tracks::Tracks;
 use crate::gathered::Gathered;
 use crate::timeline::items::NO_THREAD;
 use crate::timeline::plan::Plan;
+use crate::timeline::processes::printable;
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
 /// The sequence of what belongs to no thread.
@@ -190,6 +191,27 @@ impl<'w, W: Write> Perfetto<'w, W> {
             });
         });
         self.out.write_if_full()
+    }
+
+    /// Appends what a thread waited for, as a slice of a row of its own.
+    fn put_wait(
+        &mut self,
+        thread: u32,
+        state: &ThreadState<'_>,
+        text: WaitText<'_>,
+    ) -> io::Result<()> {
+        let place = Place {
+            thread,
+            row: Row::Waits,
+        };
+        self.event(place, state.from_ns, |parts| {
+            let functions: Vec<_> = text.functions().map(printable).collect();
+            if !functions.is_empty() {
+                parts.word(b"in", &functions.join(&b" < "[..]));
+            }
+            About::begin(parts.namer.name(NameOf::Event, &printable(text.what)), None)
+        })?;
+        self.event(place, state.to_ns, |_| About::end(None))
     }
 
     /// Ends what is known of a thread. Perfetto has no state for what is not known, and Ringmark none that is
@@ -470,7 +492,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         })
     }
 
-    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState) -> io::Result<()> {
+    fn state(&mut self, thread: (u32, &'a Session), state: &ThreadState<'_>) -> io::Result<()> {
         let (number, session) = thread;
         let Some(tid) = self.tracks.tid(number) else {
             return Ok(());
@@ -489,6 +511,9 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
             ThreadDoes::Waits => task::SLEEPS,
         };
         self.put_state(state.from_ns, (tid, cpu), does)?;
+        if let Some(text) = state.waits_for {
+            self.put_wait(number, state, text)?;
+        }
         self.did = Some(Did {
             tid,
             cpu,

@@ -12,7 +12,8 @@ pub(super) fn show<'a>(plan: &Plan<'a>, viewer: &mut impl Viewer<'a>) -> io::Res
     for (number, thread) in &plan.threads {
         // Switches tell threads apart by their ids alone.
         let id = (thread.session.process, thread.tid);
-        if !thread.session.has_switches() || !met.insert(id) {
+        let is_known = thread.session.has_switches() || thread.session.has_waits();
+        if !is_known || !met.insert(id) {
             continue;
         }
         let mut done = Ok(());

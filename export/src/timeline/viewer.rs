@@ -21,6 +21,8 @@ pub(crate) enum Row {
     Calls(u32),
     /// Calls that one record describes, numbered like spans.
     TimedCalls(u32),
+    /// What its thread was seen waiting for.
+    Waits,
 }
 
 /// A row of a thread.
@@ -103,7 +105,7 @@ pub(crate) trait Viewer<'a> {
     fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()>;
 
     /// A thread did something. What threads did comes after what they recorded, thread by thread.
-    fn state(&mut self, _thread: (u32, &'a Session), _state: &ThreadState) -> io::Result<()> {
+    fn state(&mut self, _thread: (u32, &'a Session), _state: &ThreadState<'_>) -> io::Result<()> {
         Ok(())
     }
 

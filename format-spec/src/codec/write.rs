@@ -1,5 +1,6 @@
 //! Writing blocks: header, content, padding, with both CRCs.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -9,6 +10,7 @@ use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Windo
 use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
+use crate::seen_waits::{SeenWait, SeenWaits};
 use crate::stream::{HostClock, HostClockSource};
 use crate::switches::{Switch, Switches};
 
@@ -219,6 +221,58 @@ fn switches_block(
     let mut content = head.as_bytes().to_vec();
     content.extend_from_slice(switches.as_bytes());
     block(out, header(kind::SWITCHES, session), &content)
+}
+
+/// Most bytes of waits and texts of one block, but for the last one.
+const WAITS_BYTES: usize = 1 << 20;
+
+/// Appends WAITS blocks with these waits: where their texts stand is filled in. As many blocks as are needed.
+///
+/// # Errors
+/// [`CodecError::TooLarge`]: a text of 3 MiB.
+pub fn seen_waits<'t>(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    waits: impl IntoIterator<Item = (SeenWait, &'t [u8])>,
+) -> Result<(), CodecError> {
+    let (mut fixed, mut texts) = (Vec::new(), Vec::new());
+    let mut places: BTreeMap<&[u8], u32> = BTreeMap::new();
+    for (wait, text) in waits {
+        let place = *places.entry(text).or_insert_with(|| {
+            texts.extend_from_slice(text);
+            (texts.len() - text.len()) as u32
+        });
+        let wait = SeenWait {
+            text: place,
+            text_bytes: text.len() as u32,
+            ..wait
+        };
+        fixed.extend_from_slice(wait.as_bytes());
+        if fixed.len() + texts.len() >= WAITS_BYTES {
+            waits_block(out, session, &fixed, &texts)?;
+            (fixed, texts, places) = Default::default();
+        }
+    }
+    if fixed.is_empty() {
+        return Ok(());
+    }
+    waits_block(out, session, &fixed, &texts)
+}
+
+fn waits_block(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    fixed: &[u8],
+    texts: &[u8],
+) -> Result<(), CodecError> {
+    let head = SeenWaits {
+        waits: (fixed.len() / SeenWait::BYTES) as u32,
+        texts_bytes: texts.len() as u32,
+    };
+    let mut content = head.as_bytes().to_vec();
+    content.extend_from_slice(fixed);
+    content.extend_from_slice(texts);
+    block(out, header(kind::WAITS, session), &content)
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -10,7 +10,7 @@ use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 use crate::input::trace_files;
 use crate::recording::attached::Attached;
 use crate::recording::outcome::{Outcome, write_status};
-use crate::recording::sched::SchedOption;
+use crate::recording::sched::ThreadOptions;
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::recording::{command, deaths, sessions};
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(requires = "kind", conflicts_with = "command")]
     ring: Option<u32>,
     #[command(flatten)]
-    sched: SchedOption,
+    threads: ThreadOptions,
     #[command(flatten)]
     program: ProgramOptions,
     // Last: its heading stands above all options that follow.
@@ -166,8 +166,8 @@ impl Args {
             (None, _) => {
                 let preload = self.functions.preload()?;
                 let (command, preload) = (&self.target.command, preload.as_ref());
-                let (output, sched) = (&self.output, self.sched);
-                command::record(command, output, &self.file, &self.program, preload, sched)
+                let (output, threads) = (&self.output, self.threads);
+                command::record(command, output, &self.file, &self.program, preload, threads)
             }
         }
     }
@@ -176,7 +176,7 @@ impl Args {
         let to = destination(&self.output)?;
         let file = self.file.create(&to)?;
         let options = self.file.record_options();
-        sessions::record(selection, file, options, self.time, self.sched)
+        sessions::record(selection, file, options, self.time, self.threads)
     }
 
     /// Records a process with its functions.
@@ -189,7 +189,7 @@ impl Args {
         }
         let attached = Attached::load(pid, wanted, Rings::recorded(self.ring))?;
         let file = self.file.create(&to)?;
-        attached.record(file, self.file.record_options(), self.time, self.sched)
+        attached.record(file, self.file.record_options(), self.time, self.threads)
     }
 
     /// Prints what functions were recorded and how long they took, where that was asked for.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::input::trace_files;
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
-use crate::recording::sched::SchedOption;
+use crate::recording::sched::ThreadOptions;
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::tables::summary;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     program: ProgramOptions,
     #[command(flatten)]
-    sched: SchedOption,
+    threads: ThreadOptions,
     /// The program with its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "CMD", required = true)]
@@ -66,7 +66,14 @@ impl Args {
         let (preload, file) = (self.functions.preload()?, FileOptions::default());
         let preload = preload.as_ref();
         let to = &self.output;
-        command::record(&self.command, to, &file, &self.program, preload, self.sched)
+        command::record(
+            &self.command,
+            to,
+            &file,
+            &self.program,
+            preload,
+            self.threads,
+        )
     }
 
     fn summary(&self) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection};
 
 use super::outcome::Outcome;
-use super::sched::{SchedOption, Watches};
+use super::sched::{ThreadOptions, Watches};
 use super::sessions::Display;
 use crate::tracing::lease;
 use crate::tracing::one_tracer::OneTracer;
@@ -79,7 +79,7 @@ impl<'a> Attached<'a> {
         file: Dump,
         options: RecordOptions,
         time: Option<Duration>,
-        sched: SchedOption,
+        threads: ThreadOptions,
     ) -> anyhow::Result<Outcome> {
         let signals = Signals::watch().context("watching signals")?;
         // Calls that an earlier recording has are none of this one's.
@@ -88,7 +88,7 @@ impl<'a> Attached<'a> {
             ..options
         };
         let mut recorder = Recorder::new(Selection::Pid(self.of.pid), file, options)?;
-        let watches = sched.watches_of(&mut recorder);
+        let watches = threads.watches_of(&mut recorder);
         let mut display = Display::new(true);
         let (is_off, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let (ended, traced) = thread::scope(|scope| {

@@ -16,7 +16,7 @@ use ringmark_reader::{Destination, Dump, Selection, notes};
 use super::left_processes;
 use super::outcome::Outcome;
 use super::passed_signals::PassedSignals;
-use super::sched::{SchedOption, Watches};
+use super::sched::{ThreadOptions, Watches};
 use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
 use super::trace_file::FileOptions;
@@ -49,7 +49,7 @@ pub(crate) fn record(
     file: &FileOptions,
     program: &ProgramOptions,
     preload: Option<&Preload>,
-    sched: SchedOption,
+    threads: ThreadOptions,
 ) -> anyhow::Result<Outcome> {
     program.check()?;
     check_program(command)?;
@@ -68,7 +68,7 @@ pub(crate) fn record(
     let traced = TracedProgram::start(command, to == Destination::Stdout, program, preload)?;
     let signals = signals.pass_to(traced.running())?;
     let pid = traced.pid();
-    let watches = sched.watches();
+    let watches = threads.watches();
     watches.iter().for_each(|watches| watches.begin(pid));
     let mut outcome = record_until_end(traced, &signals, (file, options), watches.as_ref())?;
     let settings = program.for_program(preload.is_some());

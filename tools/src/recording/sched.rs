@@ -1,4 +1,4 @@
-//! Switches of the recorded threads, written beside their events.
+//! Switches of the recorded threads, and what they wait for, written beside their events.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -8,30 +8,41 @@ use std::rc::Rc;
 
 use ringmark_console::units::{count, counted};
 use ringmark_console::{descriptors, note};
-use ringmark_format::Uuid;
 use ringmark_format::codec::write;
 use ringmark_format::session::ProcessId;
-use ringmark_profile::{SwitchRange, SwitchWatch};
+use ringmark_format::{Uuid, seen_waits};
+use ringmark_profile::{SeenWait, SwitchRange, SwitchWatch, WaitWatch};
 use ringmark_reader::{Beside, Recorder, Session};
 
-use crate::options::perf::ALLOWED_BY;
+use crate::options::perf::{ALLOWED_BY, WAITS_ALLOWED_BY};
 
-/// Most switches of a program that are kept until its session is found.
+/// Most switches, and most waits, of a program that are kept until its session is found.
 const EARLY_MAX: usize = 1 << 20;
+const EARLY_WAITS_MAX: usize = 1 << 16;
 
-/// Whether switches are recorded.
+/// What is recorded of threads beside their events.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct SchedOption {
+pub(crate) struct ThreadOptions {
     /// Record when threads get a processor and leave it, too: 'report' then says of each span how
     /// long it ran, waited, and had no processor
     #[arg(long)]
     sched: bool,
+    /// Record what threads wait for, too: which call, file or lock, and in which functions. It is
+    /// seen by looking from outside, 10 to 100 times a second
+    #[arg(long)]
+    waits: bool,
 }
 
-impl SchedOption {
+impl ThreadOptions {
     /// What watches a program that is started; `None`: that is not wanted.
     pub(super) fn watches(self) -> Option<Watches> {
-        self.sched.then(Watches::default)
+        (self.sched || self.waits).then(|| {
+            let inner = Inner {
+                wanted: self,
+                ..Inner::default()
+            };
+            Watches(Rc::new(RefCell::new(inner)))
+        })
     }
 
     /// The same for processes that run: those whose sessions a recorder has now, and later ones.
@@ -48,8 +59,9 @@ pub(super) struct Watches(Rc<RefCell<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The program that was started, until its session is found: its pid, and its switches so far.
-    early: Option<(u32, SwitchWatch, Vec<SwitchRange>)>,
+    wanted: ThreadOptions,
+    /// The program that was started, until its session is found: its pid, and what was seen so far.
+    early: Option<(u32, Watched)>,
     processes: HashMap<Key, Process>,
     figures: Figures,
 }
@@ -64,12 +76,78 @@ enum Key {
 /// A process that is recorded.
 #[derive(Debug, Default)]
 struct Process {
-    /// `None`: it may not be watched.
-    watch: Option<SwitchWatch>,
-    /// Switches from before its first session.
-    early: Vec<SwitchRange>,
+    watched: Watched,
     /// Its sessions that are recorded.
     sessions: HashSet<Uuid>,
+}
+
+/// What watches a process, and what it saw that is not written yet.
+#[derive(Debug, Default)]
+struct Watched {
+    /// `None`: it may not be watched, or that is not wanted.
+    switches: Option<SwitchWatch>,
+    waits: Option<WaitWatch>,
+    ranges: Vec<SwitchRange>,
+    seen: Vec<SeenWait>,
+}
+
+impl Watched {
+    /// Takes what there is.
+    fn look(&mut self, at_end: bool) {
+        if let Some(watch) = &mut self.switches {
+            self.ranges.extend(match at_end {
+                true => watch.take_rest(),
+                false => watch.take(),
+            });
+        }
+        if let Some(watch) = &mut self.waits {
+            self.seen.extend(match at_end {
+                true => watch.take_rest(),
+                false => watch.take(),
+            });
+        }
+    }
+
+    /// Forgets what is too much to be kept.
+    fn bound(&mut self) {
+        let switches = self.ranges.iter().map(|range| range.switches.len());
+        let mut kept = switches.sum::<usize>();
+        while kept > EARLY_MAX {
+            kept -= self.ranges.remove(0).switches.len();
+        }
+        let too_many = self.seen.len().saturating_sub(EARLY_WAITS_MAX);
+        self.seen.drain(..too_many);
+    }
+
+    /// Blocks of all that was taken.
+    fn blocks(&mut self, session: Uuid) -> Vec<Vec<u8>> {
+        let ranges = self.ranges.drain(..);
+        let mut blocks: Vec<_> = ranges
+            .map(|range| {
+                let mut block = Vec::new();
+                // No moment has as many switches as a block does not hold.
+                let _ = write::switches(&mut block, session, &range.head, &range.switches);
+                block
+            })
+            .collect();
+        let waits = self.seen.iter().map(|seen| {
+            let wait = seen_waits::SeenWait {
+                from_mono_ns: seen.from_mono_ns,
+                to_mono_ns: seen.to_mono_ns,
+                tid: seen.tid,
+                text: 0,
+                text_bytes: 0,
+                reserved: 0,
+            };
+            (wait, seen.text.as_bytes())
+        });
+        let mut block = Vec::new();
+        // A text has some KiB at most.
+        let _ = write::seen_waits(&mut block, session, waits);
+        self.seen.clear();
+        blocks.extend((!block.is_empty()).then_some(block));
+        blocks
+    }
 }
 
 /// What could not be had.
@@ -82,28 +160,26 @@ struct Figures {
     threads_left_out: u64,
     /// Switches without room.
     lost: u64,
+    /// What threads wait for may not be read, of a process.
+    waits_refused: bool,
+    /// Threads that were not looked at.
+    not_looked_at: u64,
 }
 
 impl Watches {
     /// Watches a program that was just started.
     pub(super) fn begin(&self, pid: u32) {
-        descriptors::take_all();
+        let mut inner = self.0.borrow_mut();
         // Where it is refused, it is again when there is a session, and said then.
-        let watch = SwitchWatch::attach(pid).ok();
-        self.0.borrow_mut().early = watch.map(|watch| (pid, watch, Vec::new()));
+        let watched = inner.attach(pid, false);
+        inner.early = Some((pid, watched));
     }
 
     /// Goes on with a program whose session was not found yet.
     pub(super) fn keep_up(&self) {
-        if let Some((_, watch, ranges)) = &mut self.0.borrow_mut().early {
-            ranges.extend(watch.take());
-            let mut kept = ranges
-                .iter()
-                .map(|range| range.switches.len())
-                .sum::<usize>();
-            while kept > EARLY_MAX {
-                kept -= ranges.remove(0).switches.len();
-            }
+        if let Some((_, watched)) = &mut self.0.borrow_mut().early {
+            watched.look(false);
+            watched.bound();
         }
     }
 
@@ -132,30 +208,29 @@ impl Beside for Watches {
     fn blocks(&mut self, session: &Session, at_end: bool) -> Vec<Vec<u8>> {
         let mut inner = self.0.borrow_mut();
         inner.follow(session);
-        let ranges = inner.take(session, at_end);
-        let blocks = ranges.iter().map(|range| {
-            let mut block = Vec::new();
-            // No moment has as many switches as a block does not hold.
-            let _ = write::switches(&mut block, session.uuid(), &range.head, &range.switches);
-            block
-        });
-        blocks.collect()
+        inner.take(session, at_end)
     }
 }
 
 impl Inner {
-    /// Begins to watch a process, and keeps why if that is refused.
-    fn attach(&mut self, pid: u32) -> Option<SwitchWatch> {
+    /// Begins to watch a process, and keeps why if that is refused and to be said.
+    fn attach(&mut self, pid: u32, is_said: bool) -> Watched {
         descriptors::take_all();
-        match SwitchWatch::attach(pid) {
-            Ok(watch) => Some(watch),
-            // It has ended: what it did was before.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => {
-                self.figures.refuse(&error);
-                None
+        let mut watched = Watched::default();
+        if self.wanted.sched {
+            match SwitchWatch::attach(pid) {
+                Ok(watch) => watched.switches = Some(watch),
+                // It has ended: what it did was before.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if is_said => self.figures.refuse(&error),
+                Err(_) => {}
             }
         }
+        if self.wanted.waits {
+            // There is no other reason than that it has ended.
+            watched.waits = WaitWatch::attach(pid).ok();
+        }
+        watched
     }
 
     /// Watches the process of a session, if it does not yet.
@@ -166,47 +241,37 @@ impl Inner {
             return;
         }
         let pid = session.pid_here();
-        let early = self.early.take_if(|(early, ..)| Some(*early) == pid);
-        let (watch, early) = match (early, pid) {
-            (Some((_, watch, ranges)), _) => (Some(watch), ranges),
-            (None, Some(pid)) => (self.attach(pid), Vec::new()),
-            (None, None) => {
+        let early = self.early.take_if(|(early, _)| Some(*early) == pid);
+        let watched = match (early, pid) {
+            (Some((_, watched)), _) if watched.switches.is_some() || !self.wanted.sched => watched,
+            (_, Some(pid)) => self.attach(pid, true),
+            (_, None) => {
                 if !session.ended() {
                     let error = io::Error::other("its process is out of sight");
                     self.figures.refuse(&error);
                 }
-                (None, Vec::new())
+                Watched::default()
             }
         };
         let sessions = HashSet::from([session.uuid()]);
-        let process = Process {
-            watch,
-            early,
-            sessions,
-        };
-        self.processes.insert(key, process);
+        self.processes.insert(key, Process { watched, sessions });
     }
 
     /// What there is to write for a session.
-    fn take(&mut self, session: &Session, at_end: bool) -> Vec<SwitchRange> {
+    fn take(&mut self, session: &Session, at_end: bool) -> Vec<Vec<u8>> {
         let Entry::Occupied(mut entry) = self.processes.entry(key(session)) else {
             return Vec::new();
         };
         let process = entry.get_mut();
-        let mut ranges = std::mem::take(&mut process.early);
-        if let Some(watch) = &mut process.watch {
-            ranges.extend(match at_end {
-                true => watch.take_rest(),
-                false => watch.take(),
-            });
-        }
+        process.watched.look(at_end);
+        let blocks = process.watched.blocks(session.uuid());
         if at_end {
             process.sessions.remove(&session.uuid());
             if process.sessions.is_empty() {
                 self.figures.add(&entry.remove());
             }
         }
-        ranges
+        blocks
     }
 }
 
@@ -223,9 +288,13 @@ impl Figures {
 
     /// Adds those of a process that is watched no longer.
     fn add(&mut self, process: &Process) {
-        if let Some(watch) = &process.watch {
+        if let Some(watch) = &process.watched.switches {
             self.threads_left_out += watch.threads_left_out();
             self.lost = self.lost.saturating_add(watch.without_room());
+        }
+        if let Some(watch) = &process.watched.waits {
+            self.waits_refused |= watch.is_refused();
+            self.not_looked_at += watch.threads_left_out();
         }
     }
 
@@ -250,6 +319,17 @@ impl Figures {
             lines.push(format!(
                 "--sched: {} switches had no room: what threads did in those moments is not known",
                 count(self.lost)
+            ));
+        }
+        if self.waits_refused {
+            lines.push(format!(
+                "--waits: which calls threads wait in may not be seen here: what is recorded is how the kernel waits; {WAITS_ALLOWED_BY}"
+            ));
+        }
+        if self.not_looked_at > 0 {
+            lines.push(format!(
+                "--waits: what {} waited for is not recorded: there are not enough descriptors ('ulimit -n')",
+                counted(self.not_looked_at, "thread")
             ));
         }
         lines

@@ -8,7 +8,7 @@ use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection, SessionInfo};
 
 use super::outcome::Outcome;
-use super::sched::{SchedOption, Watches};
+use super::sched::{ThreadOptions, Watches};
 use ringmark_console::descriptors;
 use ringmark_console::note;
 use ringmark_console::progress::ProgressLine;
@@ -24,12 +24,12 @@ pub(crate) fn record(
     file: Dump,
     options: RecordOptions,
     time: Option<Duration>,
-    sched: SchedOption,
+    threads: ThreadOptions,
 ) -> anyhow::Result<Outcome> {
     descriptors::take_all();
     let signals = Signals::watch().context("watching signals")?;
     let mut recorder = Recorder::new(selection, file, options)?;
-    let watches = sched.watches_of(&mut recorder);
+    let watches = threads.watches_of(&mut recorder);
     let mut display = Display::new(true);
     let begun = Instant::now();
     let ended = recorder.run_with(&signals.stop, |recorder| {

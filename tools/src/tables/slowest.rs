@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, JsonWriter, Slowest, Span, Stamper, escape, span_args};
+use ringmark_decoder::{Dump, JsonWriter, Slowest, Span, Stamper, WaitedFor, escape, span_args};
 use serde_json::{Value, json};
 
 use super::state_table;
@@ -12,6 +12,9 @@ use ringmark_console::shell::quoted;
 use ringmark_console::units::{counted, duration};
 use ringmark_console::width::width;
 use ringmark_console::{Style, printable};
+
+/// Waits of a span that are shown.
+const WAITS_SHOWN: usize = 3;
 
 /// Writes some lines for each: what it was, when and where, what its thread did, and the command that shows its lines.
 ///
@@ -34,6 +37,10 @@ pub(crate) fn write(
         writeln!(out, "          {}", place(span))?;
         if let Some(did) = did(span) {
             writeln!(out, "          {did}")?;
+        }
+        for line in waited_for(span) {
+            let line = line.replace('\n', " ");
+            writeln!(out, "          {line}")?;
         }
         if let Some(words) = source.command(span, quoted) {
             writeln!(out, "          {}", in_lines(&words, columns))?;
@@ -79,6 +86,7 @@ pub(crate) fn as_json<'d>(slowest: &Slowest<'d>, source: &Source<'_>) -> Vec<Val
         object["waiting_ns"] = json!(did.map(|did| did.waiting_ns));
         object["waits"] = json!(did.map(|did| did.waits));
         object["preemptions"] = json!(did.map(|did| did.preemptions));
+        object["waited_for"] = waits(span).iter().map(as_object).collect();
         object["lines"] = source
             .command(span, |file| file.display().to_string())
             .into();
@@ -117,6 +125,48 @@ fn did(span: &Span<'_>) -> Option<String> {
     let unknown = || "what its thread did is not known: not all switches are here".to_owned();
     let has_switches = span.end.session.has_switches();
     has_switches.then(|| span.times.map_or_else(unknown, state_table::in_words))
+}
+
+/// What its thread was seen waiting for while it lasted, the longest first; nothing of a span over threads.
+fn waits<'s>(span: &'s Span<'_>) -> Vec<WaitedFor<'s>> {
+    if span.entered.is_some() {
+        return Vec::new();
+    }
+    let end = &span.end;
+    let session = end.session;
+    session.waited_for(end.tid(), span.start_ns, end.t_ns)
+}
+
+/// The same in lines: `14.0 ms for mutex of worker[12], in sell < seller < start_thread`.
+fn waited_for(span: &Span<'_>) -> Vec<String> {
+    let (waits, is_exact) = (waits(span), span.times.is_some());
+    let line = |of: &WaitedFor<'_>| {
+        let name = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
+        let functions: Vec<_> = of.text.functions().map(name).collect();
+        let at_least = if is_exact { "" } else { " at least" };
+        let times = match of.times {
+            1 => String::new(),
+            times => format!(" in {}", counted(times, "wait")),
+        };
+        let place = match functions.is_empty() {
+            true => String::new(),
+            false => format!(", in {}", functions.join(" < ")),
+        };
+        let (ns, what) = (duration(of.ns), name(of.text.what));
+        format!("{ns}{at_least}{times} for {what}{place}")
+    };
+    let mut lines: Vec<_> = waits.iter().take(WAITS_SHOWN).map(line).collect();
+    if waits.len() > WAITS_SHOWN {
+        let more = counted((waits.len() - WAITS_SHOWN) as u64, "other wait");
+        lines.push(format!("and for less in {more}"));
+    }
+    lines
+}
+
+fn as_object(of: &WaitedFor<'_>) -> Value {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let functions: Vec<_> = of.text.functions().map(text).collect();
+    json!({"for": text(of.text.what), "functions": functions, "ns": of.ns, "times": of.times})
 }
 
 fn stamp(ns: u64) -> String {

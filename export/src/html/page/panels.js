@@ -109,7 +109,10 @@ function detailsPanel(app) {
   const around = [];
   for (let outer = trace.parentOf(slice); outer >= 0; outer = trace.parentOf(outer)) around.unshift(trace.nameOf(outer));
   if (around.length > 0) table.append(fact("inside", around.join(" > ")));
-  if (row.track.isStates) return element("div", { className: "columns" }, element("div", {}, table));
+  if (row.track.isStates) {
+    if (trace.textOf(slice)) table.append(fact("waits for", trace.textOf(slice)));
+    return element("div", { className: "columns" }, element("div", {}, table));
+  }
   const text = trace.textOf(slice) || "none";
   const args = element("pre", { textContent: text });
   args.dataset.fact = "arguments";

@@ -10,7 +10,7 @@ use super::child::Trace;
 use super::parent::{Jobs, Report};
 use super::trace_file::read;
 use crate::recording::outcome::Outcome;
-use crate::recording::sched::SchedOption;
+use crate::recording::sched::ThreadOptions;
 use crate::recording::sessions;
 use ringmark_console::file::destination;
 use ringmark_console::note;
@@ -41,7 +41,7 @@ pub(super) fn record_main(
         dump,
         RecordOptions::default(),
         None,
-        SchedOption::default(),
+        ThreadOptions::default(),
     )?;
     outcome.trouble.iter().for_each(|text| note(text));
     let report = job.report()?;
