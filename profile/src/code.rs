@@ -146,7 +146,7 @@ impl Code {
     /// Learns what was mapped since, if one of these addresses is in no code that is known; returns whether it did.
     fn learn_more(&mut self, target: &Target, addresses: &[u64]) -> bool {
         let are_known = addresses.iter().all(|address| self.is_code(*address));
-        let is_due = !are_known && Instant::now() >= self.due;
+        let is_due = !are_known && self.is_due();
         if is_due {
             self.learn(target);
         }
@@ -185,7 +185,12 @@ impl Code {
         }
     }
 
-    fn is_code(&self, address: u64) -> bool {
+    /// Whether what was mapped since may be learned now.
+    pub(crate) fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    pub(crate) fn is_code(&self, address: u64) -> bool {
         let mut modules = self.modules.iter();
         modules.any(|module| module.range.contains(&address))
     }

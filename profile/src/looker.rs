@@ -381,7 +381,12 @@ impl Looker {
             stack_pointer: call.stack_pointer,
             frame_pointer: None,
         };
+        let was_due = code.is_due();
         let stack = code.unwind(target, registers, &self.stack[..came]);
+        // It is in a file that was mapped since. Once that is learned, the wait is read again.
+        if !was_due && !code.is_code(call.instruction) {
+            return;
+        }
         self.count_wait(tid, WaitPlace { wait, stack });
     }
 

@@ -19,6 +19,8 @@ const LOOK_PART: u32 = 50;
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// Most functions of a text.
 const FUNCTIONS: usize = 32;
+/// The module that a traced call returns to. The stack ends there; the trace has the calls around it.
+const TRACER: &str = "libringmark_functions.so";
 /// Most letters of a name in a text.
 const LETTERS: usize = 200;
 /// Places that are kept. A program may wait for ever new ones.
@@ -140,7 +142,9 @@ impl WaitWatch {
 /// The lines of a place.
 fn text(place: &WaitPlace, code: &Code) -> String {
     let functions = place.stack.functions.iter().take(FUNCTIONS);
-    let functions = functions.map(|id| line(&code.function(*id).name));
+    let functions = functions.map(|id| code.function(*id));
+    let functions = functions.take_while(|function| function.module != TRACER);
+    let functions = functions.map(|function| line(&function.name));
     let lines: Vec<_> = std::iter::once(line(&place.wait.words()))
         .chain(functions)
         .collect();

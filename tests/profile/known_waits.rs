@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
-use ringmark_profile::{LOOK_EVERY, Profile, Profiler, WaitTimes};
+use ringmark_profile::{LOOK_EVERY, Profile, Profiler, SeenWait, WaitTimes, WaitWatch};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, compile};
 use ringmark_tests::{require_tools, ringmark, run};
@@ -99,6 +99,51 @@ fn each_thread_waits_for_what_it_says() {
     );
     let waited: u64 = profile.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(waited + profile.unseen_ns, profile.times().waiting_ns);
+}
+
+/// Lines of a wait that was seen: what for, and the functions.
+fn lines(seen: &SeenWait) -> (&str, Vec<&str>) {
+    let mut lines = seen.text.lines();
+    (lines.next().unwrap_or_default(), lines.collect())
+}
+
+#[test]
+fn each_wait_is_given_out_with_what_it_is_for() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("seen-waits");
+    let program = Waiting::start(&fixture);
+    let truth = program.truth.clone();
+    let mut watch = WaitWatch::attach(program.child.id()).expect("it is there");
+    let mut seen: Vec<SeenWait> = Vec::new();
+    let is_seen = |seen: &[SeenWait], function: &str| {
+        seen.iter().any(|wait| lines(wait).1.contains(&function))
+    };
+    // The runner of the tests limits the time.
+    while !truth.iter().all(|(function, _)| is_seen(&seen, function)) {
+        seen.extend(watch.take());
+        thread::sleep(LOOK_EVERY);
+    }
+    drop(program);
+    seen.extend(watch.take_rest());
+    for wait in &seen {
+        let (what, functions) = lines(wait);
+        let known = truth
+            .iter()
+            .find(|(function, _)| functions.contains(&function.as_str()));
+        assert_eq!(
+            known.map(|(_, words)| words.as_str()),
+            Some(what),
+            "{wait:?}"
+        );
+        assert!(wait.from_mono_ns <= wait.to_mono_ns, "{wait:?}");
+    }
+    seen.sort_by_key(|wait| (wait.tid, wait.from_mono_ns));
+    let follows = |pair: &[SeenWait]| {
+        pair[0].tid != pair[1].tid || pair[0].to_mono_ns <= pair[1].from_mono_ns
+    };
+    assert!(seen.windows(2).all(follows), "one wait at a time");
 }
 
 /// Rows of waits, as the command shows them with an option.

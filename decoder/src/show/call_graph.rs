@@ -181,6 +181,10 @@ impl<'d> CallGraph<'d> {
         let Some(from_ns) = before else { return };
         let open = self.open.get(&event.thread());
         let depth = open.map_or(0, |calls| calls.len() as u32);
+        // It is of calls.
+        if depth == 0 {
+            return;
+        }
         let mut found = Vec::new();
         event.off_since(from_ns, |does, ns| found.push((does, ns)));
         for (does, ns) in found {

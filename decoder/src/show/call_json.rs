@@ -178,9 +178,7 @@ fn object(
     number(depth.map(u64::from), out);
     key("self_ns", out);
     number(took.and_then(|took| took.self_ns), out);
-    if took.is_some() {
-        did(session, took.and_then(|took| took.did), out);
-    }
+    did(session, took.and_then(|took| took.did), out);
     key("ended", out);
     escape::json(ended.as_bytes(), out);
     out.push(b'}');

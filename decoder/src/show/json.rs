@@ -36,6 +36,9 @@ struct TypePieces {
 /// What a span has that is not entered and left, after its other keys.
 const NOT_ENTERED: &[u8] = b",\"busy_ns\":null,\"idle_ns\":null,\"polls\":null,\"whole\":null}\n";
 
+/// What a thread did, where no switches were recorded.
+const NO_STATES: &[u8] = b",\"running_ns\":null,\"ready_ns\":null,\"waiting_ns\":null,\"waits\":null,\"preemptions\":null";
+
 impl SessionPieces {
     #[cold]
     fn new(session: &Session) -> Self {
@@ -224,10 +227,10 @@ impl<'a> JsonWriter<'a> {
     }
 }
 
-/// Appends what a thread did, as far as that is known, where its switches were recorded.
+/// Appends what a thread did, as far as that is known.
 pub(super) fn did(session: &Session, times: Option<ThreadTimes>, out: &mut Vec<u8>) {
     if !session.has_switches() {
-        return;
+        return out.extend_from_slice(NO_STATES);
     }
     for (name, figure) in [
         ("running_ns", times.map(|did| did.running_ns)),

@@ -2,7 +2,7 @@
 
 const TABS = ["Summary", "Details", "Spans", "Flame graph", "Threads"];
 
-const NAMES_INSIDE = 12;
+const NAMES_INSIDE = 12, WAITS_SHOWN = 3;
 
 const KEYS = [
   ["W  S", "zoom in, out"],
@@ -102,6 +102,7 @@ function detailsPanel(app) {
   if (!row.track.isEvents) table.append(fact("duration", since, flags & OPEN));
   const states = trace.statesIn(slice);
   if (states) table.append(fact("its thread", states));
+  for (const line of trace.waitsIn(slice).slice(0, WAITS_SHOWN)) table.append(fact("waited for", line));
   table.append(
     fact("begins", wallTime(trace.meta.first, trace.start[slice])),
     fact("since the start", duration(trace.start[slice])),

@@ -210,7 +210,7 @@ class Timeline {
     if (isBefore) this.edges.push([x0, Math.min(x1, x0 + edge), theme.bg]);
     const wide = (x1 - x0) / this.ratio - (isBefore ? OPEN_EDGE : 0);
     if (wide < LABEL_MIN || y1 - y0 < LABEL_HEIGHT_MIN * this.ratio) return;
-    const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
+    const name = state.trace.labelOf(slice) + (isOpen ? " (open)" : "");
     const shift = isBefore ? OPEN_EDGE : 0;
     this.label(name, x0 / this.ratio + 3 + shift, y0, y1, wide - 6, this.inkOf(slice));
   }

@@ -94,6 +94,12 @@ class Trace {
     return (this.isState(slice) ? this.meta.does : this.meta.names)[this.name[slice]];
   }
 
+  // Its name on the timeline: of a wait with what for.
+  labelOf(slice) {
+    const text = this.isState(slice) && this.texts ? this.textOf(slice) : "";
+    return this.nameOf(slice) + (text ? " for " + text : "");
+  }
+
   textOf(slice) {
     const text = this.text[slice];
     if (text < 0) return "";
@@ -157,6 +163,17 @@ class Trace {
       sums[this.name[slice]] += Math.min(this.end[slice], to) - Math.max(this.start[slice], from);
     }
     return sums;
+  }
+
+  // What the thread of a slice waited for while it lasted, as far as it was seen: lines, the longest wait first.
+  waitsIn(slice) {
+    const { track } = this.rowOf(slice), from = this.start[slice], to = this.end[slice], sums = new Map();
+    const row = track.isStates ? null : this.stateRows.find((row) => row.track.thread === track.thread);
+    for (let at = row ? this.firstLasting(row, from) : 0; row && at < row.to && this.start[at] < to; at++) {
+      const text = this.textOf(at), time = Math.min(this.end[at], to) - Math.max(this.start[at], from);
+      if (text) sums.set(text, (sums.get(text) || 0) + time);
+    }
+    return [...sums].sort((a, b) => b[1] - a[1]).map(([text, time]) => duration(time) + " " + text);
   }
 
   // The same in words, for what a thread did while a slice lasted; empty: it is not known.

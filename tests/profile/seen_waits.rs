@@ -1,0 +1,90 @@
+//! Promise: what a slow call waited for stands beside it: which lock and who has it, in which functions, for how long; without
+//! events of the kernel, too.
+
+use std::path::Path;
+
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
+use ringmark_tests::recording::decode;
+use ringmark_tests::{binary, log_skip, require_tools, run};
+use serde_json::Value;
+
+/// Number of `perf_event_open`.
+const PERF: &str = "298";
+
+/// The slowest call of `sell`, as the command says it.
+fn slowest(fixture: &Fixture, trace: &Path) -> Value {
+    let mut report = tool(fixture);
+    report.arg("report").arg(trace);
+    report.args(["--name", "sell", "--slowest", "1", "--json"]);
+    let said = run(&mut report, LIMIT).expect("ringmark");
+    let said = said.expect_code(0).stdout_text();
+    serde_json::from_str(said.trim()).expect("one object")
+}
+
+/// How long it waited for the mutex in all, in ns.
+fn waited_for_the_clerk(slow: &Value) -> u64 {
+    let waits = slow["waited_for"].as_array().expect("waits");
+    let [wait] = &waits[..] else { panic!("{slow}") };
+    let what = wait["for"].as_str().expect("a text");
+    assert!(what.starts_with("mutex of clerk["), "{slow}");
+    let functions = wait["functions"].as_array().expect("functions");
+    assert_eq!(functions.last(), Some(&"sell".into()), "{slow}");
+    assert_eq!(wait["times"], 1, "{slow}");
+    wait["ns"].as_u64().expect("a number")
+}
+
+#[test]
+fn a_slow_call_says_what_it_waited_for() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("seen-waits-slow");
+    let shop = compile(
+        &fixture,
+        "../c/shop.c",
+        "shop",
+        &format!("{SITES} -pthread"),
+    );
+    let trace = fixture.path("shop.rmk");
+    let mut record = tool(&fixture);
+    record.args(["run", "--sched", "--waits", "--kind", "graph", "-o"]);
+    let done = run(record.arg(&trace).arg("--").arg(shop), LIMIT).expect("ringmark");
+    let said = done.expect_code(0).stderr_text();
+    assert!(!said.contains("--waits:"), "{said}");
+    let slow = slowest(&fixture, &trace);
+    let waited_ns = waited_for_the_clerk(&slow);
+    assert!(waited_ns > 0, "{slow}");
+    if !decode(&[trace]).sessions[0].has_switches() {
+        return log_skip(&format!("switches are refused here: {said}"));
+    }
+    // One wait, and its switches say how long it was.
+    assert_eq!(slow["waits"], 1, "{slow}");
+    assert_eq!(slow["waiting_ns"].as_u64(), Some(waited_ns), "{slow}");
+}
+
+#[test]
+fn waits_are_seen_where_the_kernel_gives_no_events() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("seen-waits-refused");
+    let filtered = compile(&fixture, "filtered.c", "filtered", "-O1");
+    let shop = compile(
+        &fixture,
+        "../c/shop.c",
+        "shop",
+        &format!("{SITES} -pthread"),
+    );
+    let trace = fixture.path("shop.rmk");
+    let mut record = fixture.command(&filtered);
+    record.args(["fails", PERF, "13"]).arg(binary::path());
+    record.args(["run", "--waits", "--kind", "graph", "-o"]);
+    let done = run(record.arg(&trace).arg("--").arg(shop), LIMIT).expect("ringmark");
+    let said = done.expect_code(0).stderr_text();
+    assert!(!said.contains("--waits:"), "{said}");
+    let slow = slowest(&fixture, &trace);
+    assert_eq!(slow["waiting_ns"], Value::Null, "{slow}");
+    let (waited_ns, took_ns) = (waited_for_the_clerk(&slow), slow["dur_ns"].as_u64());
+    assert!(Some(waited_ns) <= took_ns, "{slow}");
+}
