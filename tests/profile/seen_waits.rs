@@ -22,16 +22,16 @@ fn slowest(fixture: &Fixture, trace: &Path) -> Value {
     serde_json::from_str(said.trim()).expect("one object")
 }
 
-/// How long it waited for the mutex in all, in ns.
-fn waited_for_the_clerk(slow: &Value) -> u64 {
+/// How long it waited for the mutex in all, in ns, and how often: the clerk may take it again before the seller runs.
+fn waited_for_the_clerk(slow: &Value) -> (u64, u64) {
     let waits = slow["waited_for"].as_array().expect("waits");
     let [wait] = &waits[..] else { panic!("{slow}") };
     let what = wait["for"].as_str().expect("a text");
     assert!(what.starts_with("mutex of clerk["), "{slow}");
     let functions = wait["functions"].as_array().expect("functions");
     assert_eq!(functions.last(), Some(&"sell".into()), "{slow}");
-    assert_eq!(wait["times"], 1, "{slow}");
-    wait["ns"].as_u64().expect("a number")
+    let [ns, times] = ["ns", "times"].map(|key| wait[key].as_u64().expect("a number"));
+    (ns, times)
 }
 
 #[test]
@@ -53,14 +53,15 @@ fn a_slow_call_says_what_it_waited_for() {
     let said = done.expect_code(0).stderr_text();
     assert!(!said.contains("--waits:"), "{said}");
     let slow = slowest(&fixture, &trace);
-    let waited_ns = waited_for_the_clerk(&slow);
+    let (waited_ns, times) = waited_for_the_clerk(&slow);
     assert!(waited_ns > 0, "{slow}");
     if !decode(&[trace]).sessions[0].has_switches() {
         return log_skip(&format!("switches are refused here: {said}"));
     }
-    // One wait, and its switches say how long it was.
-    assert_eq!(slow["waits"], 1, "{slow}");
-    assert_eq!(slow["waiting_ns"].as_u64(), Some(waited_ns), "{slow}");
+    // Its switches say how long it was; one that was over at once may not have been seen.
+    let waiting_ns = slow["waiting_ns"].as_u64().expect("a number");
+    assert!(waited_ns <= waiting_ns, "{slow}");
+    assert!(slow["waits"] != times || waited_ns == waiting_ns, "{slow}");
 }
 
 #[test]
@@ -85,6 +86,6 @@ fn waits_are_seen_where_the_kernel_gives_no_events() {
     assert!(!said.contains("--waits:"), "{said}");
     let slow = slowest(&fixture, &trace);
     assert_eq!(slow["waiting_ns"], Value::Null, "{slow}");
-    let (waited_ns, took_ns) = (waited_for_the_clerk(&slow), slow["dur_ns"].as_u64());
+    let ((waited_ns, _), took_ns) = (waited_for_the_clerk(&slow), slow["dur_ns"].as_u64());
     assert!(Some(waited_ns) <= took_ns, "{slow}");
 }
