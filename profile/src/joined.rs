@@ -10,8 +10,19 @@ use ringmark_format::switches::NO_CPU;
 
 use crate::descriptors::Descriptors;
 
-/// Bytes of a processor's buffer, the largest that may be had.
-const BUFFERS: [usize; 4] = [1 << 20, 512 << 10, 256 << 10, 128 << 10];
+/// Bytes of each processor's buffer: the largest that all may have. They are of the user's locked memory.
+const BUFFERS: [usize; 8] = [
+    1 << 20,
+    512 << 10,
+    256 << 10,
+    128 << 10,
+    64 << 10,
+    32 << 10,
+    16 << 10,
+    8 << 10,
+];
+/// A buffer holds at least so many of the largest records.
+const RECORDS: usize = 8;
 
 /// How often the events are opened, where each time other threads were there before than after.
 const ATTEMPTS: u32 = 4;
@@ -20,14 +31,22 @@ const ATTEMPTS: u32 = 4;
 const NO_MEMORY: &str =
     "this user's locked memory is used up: 'ulimit -l' and kernel.perf_event_mlock_kb bound it";
 
-/// Bytes of a record's head, and of the largest record.
+/// Bytes of a record's head.
 const RECORD_HEAD: usize = 8;
-const LARGEST_RECORD: usize = 16 << 10;
+
+/// Why there are no events.
+enum Refused {
+    /// There is no memory for buffers of this size.
+    Memory(io::Error),
+    Other(io::Error),
+}
 
 /// Events of the threads of a process.
 pub(crate) struct Joined {
-    /// Each with its size in bytes and the number of its processor.
-    buffers: Vec<(Sampler, usize, u16)>,
+    /// Each with the number of its processor.
+    buffers: Vec<(Sampler, u16)>,
+    /// Bytes of each, from which on it may have no room for another record.
+    full: usize,
     /// Events that write to those buffers, and of which threads they are.
     events: Vec<(u32, Counter)>,
     /// Threads that were there when it began.
@@ -37,7 +56,8 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// Begins with all threads that `list` names. `prepare` says what is wanted of each.
+    /// Begins with all threads that `list` names. `prepare` says what is wanted of each, `largest` how many bytes the largest
+    /// record of that has.
     ///
     /// One that began meanwhile has the events of the thread that began it, or was too early for them: nothing tells
     /// which. So all is done again until none has, and those of the last time are left out.
@@ -47,12 +67,12 @@ impl Joined {
     pub(crate) fn begin(
         list: impl Fn() -> io::Result<BTreeSet<u32>>,
         descriptors: Descriptors,
-        prepare: impl Fn() -> Builder<'static>,
+        (prepare, largest): (impl Fn() -> Builder<'static>, usize),
     ) -> io::Result<Self> {
         let mut before = list()?;
         let mut attempt = 1;
         loop {
-            let mut joined = Self::begin_with(&before, descriptors, &prepare)?;
+            let mut joined = Self::with_room(&before, descriptors, (&prepare, largest))?;
             let after = list()?;
             if after.is_subset(&before) || attempt == ATTEMPTS {
                 joined.left_out.extend(after.difference(&before));
@@ -63,18 +83,42 @@ impl Joined {
         }
     }
 
+    /// Begins with the largest buffers that may be had.
+    fn with_room(
+        tids: &BTreeSet<u32>,
+        descriptors: Descriptors,
+        (prepare, largest): (impl Fn() -> Builder<'static>, usize),
+    ) -> io::Result<Self> {
+        let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
+        for bytes in BUFFERS.into_iter().filter(|of| *of >= RECORDS * largest) {
+            let full = bytes - largest;
+            match Self::begin_with(tids, descriptors, &prepare, (bytes, full)) {
+                Ok(joined) => return Ok(joined),
+                Err(Refused::Other(error)) => return Err(error),
+                Err(Refused::Memory(error)) => refused = error,
+            }
+        }
+        match is_refusal(&refused) {
+            // The events themselves were allowed.
+            true => Err(io::Error::other(NO_MEMORY)),
+            false => Err(refused),
+        }
+    }
+
     fn begin_with(
         tids: &BTreeSet<u32>,
         descriptors: Descriptors,
         prepare: impl Fn() -> Builder<'static>,
-    ) -> io::Result<Self> {
+        (bytes, full): (usize, usize),
+    ) -> Result<Self, Refused> {
         let mut joined = Self {
             buffers: Vec::new(),
+            full,
             events: Vec::new(),
             threads: BTreeSet::new(),
             left_out: BTreeSet::new(),
         };
-        for cpu in online()? {
+        for cpu in online().map_err(Refused::Other)? {
             let make = |tid: u32| {
                 let mut builder = prepare();
                 builder
@@ -85,7 +129,7 @@ impl Joined {
                     .enabled(true);
                 builder.build()
             };
-            joined.begin_on_one(cpu, tids, descriptors, make)?;
+            joined.begin_on_one((cpu, bytes), tids, descriptors, make)?;
         }
         // One that is not followed on every processor is not followed: what is seen of it, and of those that it
         // begins, would be a part.
@@ -97,18 +141,18 @@ impl Joined {
     /// Begins on one processor. Each thread is looked at, too, which takes a descriptor for each.
     fn begin_on_one(
         &mut self,
-        cpu: usize,
+        (cpu, bytes): (usize, usize),
         tids: &BTreeSet<u32>,
         descriptors: Descriptors,
         make: impl Fn(u32) -> io::Result<Counter>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Refused> {
         let mut first: Option<RawFd> = None;
         for tid in tids {
             let event = match make(*tid) {
                 Ok(event) => event,
                 // It has ended by now.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(error) if first.is_none() => return Err(error),
+                Err(error) if first.is_none() => return Err(Refused::Other(error)),
                 Err(_) => {
                     self.left_out.insert(*tid);
                     continue;
@@ -116,9 +160,9 @@ impl Joined {
             };
             match first {
                 None => {
-                    let (buffer, bytes) = buffer(event, || make(*tid))?;
+                    let buffer = event.sampled(bytes).map_err(Refused::Memory)?;
                     first = Some(buffer.as_raw_fd());
-                    self.buffers.push((buffer, bytes, numbered(cpu)));
+                    self.buffers.push((buffer, numbered(cpu)));
                 }
                 Some(first) => {
                     let has_room = descriptors.has_room_beside(&event, tids.len());
@@ -136,13 +180,13 @@ impl Joined {
     /// whether a buffer may have had no room for more.
     pub(crate) fn take(&mut self, mut each: impl FnMut(u16, &Record<'_>)) -> bool {
         let mut was_full = false;
-        for (buffer, bytes, cpu) in &mut self.buffers {
+        for (buffer, cpu) in &mut self.buffers {
             let mut taken = 0;
             while let Some(record) = buffer.next_record() {
                 taken += RECORD_HEAD + record.len();
                 each(*cpu, &record);
             }
-            was_full |= taken + LARGEST_RECORD >= *bytes;
+            was_full |= taken >= self.full;
         }
         was_full
     }
@@ -156,27 +200,6 @@ fn numbered(cpu: usize) -> u16 {
 /// Whether this user may not have it.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
-}
-
-/// Gives an event a buffer, the largest that may be had. `again` makes the event once more.
-fn buffer(event: Counter, again: impl Fn() -> io::Result<Counter>) -> io::Result<(Sampler, usize)> {
-    let mut event = Some(event);
-    let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
-    for bytes in BUFFERS {
-        let event = match event.take() {
-            Some(event) => event,
-            None => again()?,
-        };
-        match event.sampled(bytes) {
-            Ok(buffer) => return Ok((buffer, bytes)),
-            Err(error) => refused = error,
-        }
-    }
-    match is_refusal(&refused) {
-        // The event itself was allowed.
-        true => Err(io::Error::other(NO_MEMORY)),
-        false => Err(refused),
-    }
 }
 
 /// Has an event write to the buffer of another one.
@@ -228,7 +251,7 @@ mod tests {
         let calls = Cell::new(0);
         let listed = || Ok(list(calls.replace(calls.get() + 1)));
         let prepare = || Builder::new(Software::DUMMY);
-        let joined = Joined::begin(listed, Descriptors::now(), prepare);
+        let joined = Joined::begin(listed, Descriptors::now(), (prepare, 64));
         let joined = joined
             .inspect_err(|error| println!("not tested: {error}"))
             .ok()?;

@@ -16,6 +16,8 @@ use crate::target::Target;
 
 /// Bytes of a stack in a sample.
 const STACK_BYTES: u32 = 8 << 10;
+/// Bytes of a sample with such a stack, and more than that of any other record.
+const LARGEST_RECORD: usize = STACK_BYTES as usize + 256;
 /// Registers that unwinding begins with, as the kernel numbers them: frame pointer, stack pointer, instruction.
 const REGISTERS: u64 = (1 << 6) | (1 << 7) | (1 << 8);
 
@@ -67,7 +69,7 @@ impl Samples {
     ) -> io::Result<Self> {
         let prepare = || prepared(hertz, kernel);
         Ok(Self {
-            events: Joined::begin(|| target.threads(), descriptors, prepare)?,
+            events: Joined::begin(|| target.threads(), descriptors, (prepare, LARGEST_RECORD))?,
             kernel,
             lost: 0,
             switches: Switches::default(),

@@ -22,6 +22,8 @@ use crate::target::Target;
 
 /// A switch has its place in the buffer so long after its time at the latest.
 const LATE: Duration = Duration::from_millis(1);
+/// More bytes than a record of a switch, or of a thread's beginning or end, has.
+const LARGEST_RECORD: usize = 128;
 /// So many switches are worth a range.
 const RANGE_ENOUGH: usize = 1 << 12;
 /// What is older than this is worth a range, in ns.
@@ -76,7 +78,8 @@ impl SwitchWatch {
     pub fn attach(pid: u32) -> io::Result<Self> {
         let open = |pid| Target::open(pid).map_err(|ProfileError::NoProcess { error, .. }| error);
         let (target, ours) = (open(pid)?, open(std::process::id())?);
-        let events = Joined::begin(|| target.threads(), Descriptors::now(), prepared)?;
+        let wanted = (prepared, LARGEST_RECORD);
+        let events = Joined::begin(|| target.threads(), Descriptors::now(), wanted)?;
         let ours_ahead_ns = ours.monotonic_ahead_ns();
         let now = kernel_ns(ours_ahead_ns);
         let left_out = &events.left_out;

@@ -222,6 +222,16 @@ impl Seen {
         }
     }
 
+    /// Whether waits and preemptions of threads are counted.
+    fn switches(&self) -> &'static str {
+        let mut heads = self.out.lines().map(str::trim_start);
+        let head = heads.find(|line| line.starts_with("RUNNING"));
+        match head.is_some_and(|head| head.contains("PREEMPTED")) {
+            true => "all",
+            false => "none",
+        }
+    }
+
     /// It names the process, and has times of each of its threads, the one that runs all the time first.
     fn check_threads(&self, case: &str) {
         let rows = self.table("RUNNING");
@@ -265,7 +275,12 @@ fn what_is_seen_is_what_the_guide_says() {
         let Some(seen) = stage.seen(case) else {
             continue;
         };
-        let found = [seen.waits(), seen.functions(), seen.kernel()];
+        let found = [
+            seen.waits(),
+            seen.functions(),
+            seen.kernel(),
+            seen.switches(),
+        ];
         println!("{case}: {found:?}\n{}", seen.err);
         assert_eq!(found, row[1..], "{case}: {}\n{}", seen.out, seen.err);
         seen.check_threads(case);

@@ -2,6 +2,7 @@
 //! whole span, and what is not known is not guessed.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Command, Stdio};
 
 use ringmark_decoder::{Dump, Event, Output, Span, ThreadTimes, Value};
@@ -207,6 +208,40 @@ fn is_said_to_be_refused_and_the_recording_goes_on() {
     let phases = phases(&dump);
     assert_eq!(phases.len(), 5);
     assert!(phases.iter().all(|phase| phase.did.is_none()));
+}
+
+/// A user whose locked memory is little has smaller buffers.
+#[test]
+fn is_known_where_little_memory_may_be_locked() {
+    const USER: u32 = 65534;
+    if !require_tools(&["prlimit", "setpriv"]) {
+        return;
+    }
+    let fixture = Fixture::new("what-spans-did-memory");
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        let everyone = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(fixture.path("."), everyone).expect("our folder");
+        chown(fixture.sessions(), Some(USER), Some(USER)).expect("our folder");
+    }
+    let trace = fixture.path("a.rmk");
+    let mut record = fixture.command("prlimit");
+    record.arg("--memlock=0:0");
+    if is_root {
+        let user = USER.to_string();
+        record.args(["setpriv", "--reuid", &user, "--regid", &user]);
+        record.arg("--clear-groups");
+    }
+    record.arg(binary::path()).args(["record", "--sched", "-o"]);
+    let done = run(record.arg(&trace).args(["--", TURNS, "2"]), LIMIT).expect("ringmark");
+    let done = done.expect_code(0);
+    let said = done.stderr_text();
+    assert!(!said.contains("locked memory"), "{said}");
+    if !recorded(&done) {
+        return;
+    }
+    let phases = phases(&decode(&[trace]));
+    assert!(phases.iter().any(|phase| phase.did.is_some()), "{phases:?}");
 }
 
 /// Without `take` the buffers of the kernel fill.
