@@ -13,7 +13,8 @@ use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
 use ringmark_tests::functions::{
     LIMIT, SITES, calls, compile, expect_error, library, ringmark, tool,
 };
-use ringmark_tests::{Running, is_long, require_tools, wait_until};
+use ringmark_tests::recording::decode;
+use ringmark_tests::{Running, is_long, log_skip, require_tools, wait_until};
 use rustix::process::Signal;
 
 /// As in `triggers.c`.
@@ -421,6 +422,34 @@ fn a_function_has_what_is_there_sent_to_a_collector() {
     let expected = "a trigger: what the rings hold is sent";
     assert!(told.contains(expected), "{told}");
     assert!(calls(&fixture, "", &store)["work"] > 0);
+}
+
+/// What threads did is kept from the start of the command on.
+#[test]
+fn a_snapshot_that_is_waited_for_has_what_threads_did() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-snapshot-threads");
+    let program = endless(&fixture, "tracer=graph;filter=*");
+    let pid = program.id();
+    let dump = fixture.path("threads.rmk");
+    let words = format!("snapshot -p {pid} --on-trigger --sched --waits -o");
+    let mut snapshot = tool(&fixture);
+    snapshot.args(words.split(' ')).arg(&dump);
+    let waiting = Running::start(&mut snapshot).expect("ringmark");
+    wait_until_mapped(&waiting, &fixture.ring_file());
+    waiting.wait_for_sleeps(10);
+    let trigger = format!("trace trigger begin_part:entry=snapshot -p {pid}");
+    let _ = ringmark(&fixture, &trigger, &[]).expect_code(0);
+    let told = waiting.finish(SOON).expect_code(0).stderr_text();
+    assert!(!told.contains("--waits:"), "{told}");
+    if told.contains("--sched: what threads do is not recorded") {
+        return log_skip(&format!("switches are refused here: {told}"));
+    }
+    assert!(decode(&[dump]).sessions[0].has_switches(), "{told}");
+    let alone = ringmark(&fixture, &format!("snapshot -p {pid} --sched"), &[]);
+    expect_error(alone, 2, "--on-trigger");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! whole span, and what is not known is not guessed.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use ringmark_decoder::{Dump, Event, Output, Span, ThreadTimes, Value};
@@ -222,7 +222,6 @@ fn is_known_where_little_memory_may_be_locked() {
     if is_root {
         let everyone = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(fixture.path("."), everyone).expect("our folder");
-        chown(fixture.sessions(), Some(USER), Some(USER)).expect("our folder");
     }
     let trace = fixture.path("a.rmk");
     let mut record = fixture.command("prlimit");

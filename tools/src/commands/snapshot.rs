@@ -9,6 +9,7 @@ use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, 
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::endings;
+use crate::recording::sched::{ThreadOptions, Watches};
 use crate::tracing::tracer_session::TracerSession;
 use ringmark_console::file::{DEFAULT_FILE, destination};
 use ringmark_console::signals::Signals;
@@ -19,7 +20,9 @@ use ringmark_console::{Exit, Failure, note, printable};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 For sessions in overwrite mode (flight recorder): their rings hold the last
-seconds. Sessions of dead processes are copied, too.
+seconds. Sessions of dead processes are copied, too. With --on-trigger the
+command can keep what threads did last, too (--sched, --waits): the last
+million switches, and 65,536 waits.
 
 Examples:
   ringmark snapshot -p 812 --last 10s -o incident.rmk
@@ -31,6 +34,8 @@ pub(crate) struct Args {
     /// Wait until a trigger of the process's function tracer asks for it; see 'ringmark trace trigger'
     #[arg(long, requires = "pid")]
     on_trigger: bool,
+    #[command(flatten)]
+    threads: ThreadOptions,
     /// Only the last part, such as 10s or 500ms, with what reaches into it, such as open spans
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     last: Option<Duration>,
@@ -43,8 +48,10 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // Held open from here on: a process that ends now leaves its session to us.
         let mut sessions = self.sessions()?;
+        let watches = self.watches()?;
         if let Some(pid) = self.pid.filter(|_| self.on_trigger) {
-            match wait_for_trigger(pid) {
+            watches.iter().for_each(|watches| watches.keep(pid));
+            match wait_for_trigger(pid, watches.as_ref()) {
                 Err(_) if sessions.iter().all(Session::ended) => note(&format!(
                     "pid {pid} has ended, and did not say that a trigger wanted a snapshot"
                 )),
@@ -60,6 +67,10 @@ impl Args {
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
         let mut tells = self.pid.is_some();
         let begun = Instant::now();
+        // Those of a process are in any one of its sessions.
+        let kept = sessions.first().map(Session::uuid);
+        let kept = kept.zip(watches.as_ref());
+        let kept = kept.map_or_else(Vec::new, |(session, watches)| watches.kept(session));
         for session in sessions {
             let (pid, incomplete) = (session.header().pid, session.ring().schema_incomplete());
             if incomplete {
@@ -80,7 +91,9 @@ impl Args {
             sum.overwritten = sum.overwritten.saturating_add(figures.overwritten);
             sum.took += figures.took;
         }
+        kept.iter().try_for_each(|block| dump.add_blocks(block))?;
         dump.finish()?;
+        watches.iter().for_each(Watches::tell);
         note(&format!(
             "{}: {}, {}, {}, {} lost, in {}{}",
             self.output.display(),
@@ -95,6 +108,16 @@ impl Args {
             endings::read_again(&self.output).tell_last_words(&self.output);
         }
         Ok(Exit::lost_if(sum.lost > 0))
+    }
+
+    /// What keeps what threads did, if that is wanted.
+    fn watches(&self) -> anyhow::Result<Option<Watches>> {
+        let watches = self.threads.watches();
+        if watches.is_some() && !self.on_trigger {
+            let text = "--sched, --waits: found no --on-trigger, which they need: what threads did is kept from the command's start on";
+            return Err(Failure::usage(text).into());
+        }
+        Ok(watches)
     }
 
     fn sessions(&self) -> anyhow::Result<Vec<Session>> {
@@ -128,8 +151,8 @@ impl Args {
 /// How often the process is asked whether a trigger wants a snapshot.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits until a trigger wants a snapshot.
-fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
+/// Waits until a trigger wants a snapshot. `watches` keep what threads do meanwhile.
+fn wait_for_trigger(pid: u32, watches: Option<&Watches>) -> anyhow::Result<()> {
     let session = TracerSession::find(pid)?;
     let signals = Signals::watch()?;
     let status = session.ask(Verb::Status, &[])?;
@@ -152,6 +175,7 @@ fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
             return Ok(());
         }
         before = "";
+        watches.inspect(|watches| watches.keep_up());
         std::thread::sleep(ASK_EVERY);
     }
     Err(Failure::no_target(format!("pid {pid}: no trigger wanted a snapshot")).into())

@@ -35,7 +35,7 @@ pub(crate) struct ThreadOptions {
 
 impl ThreadOptions {
     /// What watches a program that is started; `None`: that is not wanted.
-    pub(super) fn watches(self) -> Option<Watches> {
+    pub(crate) fn watches(self) -> Option<Watches> {
         (self.sched || self.waits).then(|| {
             let inner = Inner {
                 wanted: self,
@@ -55,7 +55,7 @@ impl ThreadOptions {
 
 /// Watches the threads of recorded processes. Clones are the same one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watches(Rc<RefCell<Inner>>);
+pub(crate) struct Watches(Rc<RefCell<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -175,8 +175,26 @@ impl Watches {
         inner.early = Some((pid, watched));
     }
 
-    /// Goes on with a program whose session was not found yet.
-    pub(super) fn keep_up(&self) {
+    /// Watches a process that runs, and keeps what it did last.
+    pub(crate) fn keep(&self, pid: u32) {
+        let mut inner = self.0.borrow_mut();
+        let watched = inner.attach(pid, true);
+        inner.early = Some((pid, watched));
+    }
+
+    /// What is kept, as blocks of a session of that process.
+    pub(crate) fn kept(&self, session: Uuid) -> Vec<Vec<u8>> {
+        let mut inner = self.0.borrow_mut();
+        let Some((_, mut watched)) = inner.early.take() else {
+            return Vec::new();
+        };
+        watched.look(true);
+        inner.figures.add(&watched);
+        watched.blocks(session)
+    }
+
+    /// Goes on with a program whose session was not found yet, or that is kept.
+    pub(crate) fn keep_up(&self) {
         if let Some((_, watched)) = &mut self.0.borrow_mut().early {
             watched.look(false);
             watched.bound();
@@ -194,12 +212,12 @@ impl Watches {
     }
 
     /// Says what could not be had.
-    pub(super) fn tell(&self) {
+    pub(crate) fn tell(&self) {
         let mut inner = self.0.borrow_mut();
         inner.early = None;
         let open: Vec<_> = inner.processes.drain().collect();
         open.iter()
-            .for_each(|(_, process)| inner.figures.add(process));
+            .for_each(|(_, process)| inner.figures.add(&process.watched));
         inner.figures.lines().iter().for_each(|line| note(line));
     }
 }
@@ -268,7 +286,7 @@ impl Inner {
         if at_end {
             process.sessions.remove(&session.uuid());
             if process.sessions.is_empty() {
-                self.figures.add(&entry.remove());
+                self.figures.add(&entry.remove().watched);
             }
         }
         blocks
@@ -287,12 +305,12 @@ impl Figures {
     }
 
     /// Adds those of a process that is watched no longer.
-    fn add(&mut self, process: &Process) {
-        if let Some(watch) = &process.watched.switches {
+    fn add(&mut self, watched: &Watched) {
+        if let Some(watch) = &watched.switches {
             self.threads_left_out += watch.threads_left_out();
             self.lost = self.lost.saturating_add(watch.without_room());
         }
-        if let Some(watch) = &process.watched.waits {
+        if let Some(watch) = &watched.waits {
             self.waits_refused |= watch.is_refused();
             self.not_looked_at += watch.threads_left_out();
         }
