@@ -14,7 +14,7 @@ use crate::own_numbers::OwnNumbers;
 use crate::target::Target;
 
 /// Looks take at most one part in so many of the time of a processor.
-const LOOK_PART: u32 = 50;
+const LOOK_PART: u32 = 100;
 /// Least and most time between two looks.
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// Most functions of a text.
