@@ -9,6 +9,7 @@ use ringmark_format::attribute::tag;
 use ringmark_format::block::{BlockHeader, codec};
 use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
+use ringmark_format::seen_waits::SeenWait;
 use ringmark_format::session::Mode;
 use ringmark_format::switches::{Switch, Switches, turn};
 use zerocopy::{FromBytes, IntoBytes};
@@ -90,7 +91,7 @@ fn rich() -> Vec<u8> {
     out
 }
 
-/// Switches of the thread of its pages.
+/// Switches of the thread of its pages, and what it waited for.
 fn switched(out: &mut Vec<u8>) {
     let at = |ns: u64, turn| Switch {
         mono_ns: MONO_ZERO_NS + ns,
@@ -113,6 +114,16 @@ fn switched(out: &mut Vec<u8>) {
         (1014, turn::RUNS),
     ];
     write::switches(out, SESSION, &head, &turns.map(|(ns, turn)| at(ns, turn))).unwrap();
+    let seen = |ns: u64| SeenWait {
+        from_mono_ns: MONO_ZERO_NS + ns,
+        to_mono_ns: MONO_ZERO_NS + ns + 2,
+        tid: 77,
+        text: 0,
+        text_bytes: 0,
+        reserved: 0,
+    };
+    let waits = [(seen(10), &b"read a\nf\ng"[..]), (seen(1012), b"read a")];
+    write::seen_waits(out, SESSION, waits).unwrap();
 }
 
 /// Event types of every shape, one of them with fields of every kind.
