@@ -174,7 +174,7 @@ fn a_program() {
     record.args(["record", "--sched", "-o"]).arg(&trace);
     let done = run(record.args(["--", program!("turns"), "3"]), LIMIT).expect("the tool");
     let done = done.expect_code(0);
-    if !decode(&[trace.clone()]).sessions[0].has_switches() {
+    if !decode(std::slice::from_ref(&trace)).sessions[0].has_switches() {
         return log_skip(&format!(
             "switches are refused here: {}",
             done.stderr_text()

@@ -158,7 +158,10 @@ mod tests {
 
     use super::*;
 
-    fn known(stretches: &[(u64, u64, &[(u64, u16)])], ran: &[u64]) -> Vec<(u64, u64, char)> {
+    /// From, to, and the switches between.
+    type Given<'s> = (u64, u64, &'s [(u64, u16)]);
+
+    fn known(stretches: &[Given<'_>], ran: &[u64]) -> Vec<(u64, u64, char)> {
         let mut all = Switched::default();
         for (from, to, switches) in stretches {
             let switch = |(mono_ns, turn): &(u64, u16)| Switch {
@@ -222,7 +225,7 @@ mod tests {
         );
         let later = [(10, turn::RUNS), (20, 6), (30, turn::RUNS)];
         assert_eq!(known(&[(0, 40, &later)], &[]), [(30, 40, 'r')]);
-        let gap: [(u64, u64, &[(u64, u16)]); 2] = [
+        let gap: [Given<'_>; 2] = [
             (0, 40, &[(10, turn::RUNS), (20, turn::WAITS)]),
             (50, 90, &[(60, turn::WAITS), (70, turn::RUNS)]),
         ];
