@@ -57,6 +57,7 @@ fn look_until(profiler: &mut Profiler, found: impl Fn(&Profile) -> bool) -> Prof
 #[test]
 fn two_thousand_wait_and_others_come_and_go() {
     const IDLE: usize = 2000;
+    const IDLE_LEAST: u64 = 100;
     if !require_tools(&["gcc"]) {
         return;
     }
@@ -93,8 +94,13 @@ fn two_thousand_wait_and_others_come_and_go() {
         .filter(|of| of.name == "idle")
         .count();
     assert_eq!(idle, IDLE);
-    let left_out =
-        |missing: &&Missing| matches!(missing, Missing::Threads(_) | Missing::ThreadsRunning(_));
+    // Of those that come and go, some may have begun as the kernel's events did.
+    let left_out = |missing: &&Missing| {
+        matches!(
+            missing,
+            Missing::Threads(_) | Missing::ThreadsRunning(IDLE_LEAST..)
+        )
+    };
     let limit = getrlimit(Resource::Nofile).current;
     println!(
         "{} descriptors of {limit:?}, {} threads seen",

@@ -146,14 +146,14 @@ fn waited_for(span: &Span<'_>) -> Vec<String> {
         let at_least = if is_exact { "" } else { " at least" };
         let times = match of.times {
             1 => String::new(),
-            times => format!(" in {}", counted(times, "wait")),
+            times => format!(" ({})", counted(times, "wait")),
         };
         let place = match functions.is_empty() {
             true => String::new(),
             false => format!(", in {}", functions.join(" < ")),
         };
         let (ns, what) = (duration(of.ns), name(of.text.what));
-        format!("{ns}{at_least}{times} for {what}{place}")
+        format!("{ns}{at_least} for {what}{place}{times}")
     };
     let mut lines: Vec<_> = waits.iter().take(WAITS_SHOWN).map(line).collect();
     if waits.len() > WAITS_SHOWN {
