@@ -1,12 +1,14 @@
-//! SWITCHES blocks: what is refused of them, and what spans and calls show of them.
+//! SWITCHES and WAITS blocks: what is refused of them, and what spans and calls show of them.
 
 use crate::common;
 
 use common::*;
 use ringmark_decoder::{Counted, Dump, Filter, Output, Span, ThreadTimes};
 use ringmark_format::attribute::tag;
+use ringmark_format::block::kind;
 use ringmark_format::codec::write;
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
+use ringmark_format::seen_waits::{SeenWait, SeenWaits};
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::switches::{Switch, Switches, turn};
 use zerocopy::IntoBytes;
@@ -271,5 +273,118 @@ fn a_wrong_block_is_damage_with_its_place() {
         let found = block(head, switches);
         assert!(found.contains(said), "{found}");
         assert!(found.contains("block 3 at offset"), "{found}");
+    }
+}
+
+/// A wait of the thread that was seen, in ms since the session's start.
+fn seen(from: u64, to: u64) -> SeenWait {
+    SeenWait {
+        from_mono_ns: MONO_ZERO_NS + from * MS,
+        to_mono_ns: MONO_ZERO_NS + to * MS,
+        tid: 77,
+        text: 0,
+        text_bytes: 0,
+        reserved: 0,
+    }
+}
+
+/// One wait in two parts, and another one.
+fn waits() -> [(SeenWait, &'static [u8]); 3] {
+    let text = b"read a\nf\ng";
+    [
+        (seen(25, 30), text),
+        (seen(30, 33), text),
+        (seen(70, 75), b"read b"),
+    ]
+}
+
+/// What the thread waited for between two times in ms: in ms, and how often.
+fn waited(dump: &Dump, from: u64, to: u64) -> Vec<(String, u64, u64)> {
+    let session = &dump.sessions[0];
+    let found = session.waited_for(77, from * MS, to * MS);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let row = |of: &ringmark_decoder::WaitedFor<'_>| (text(of.text.what), of.ns / MS, of.times);
+    found.iter().map(row).collect()
+}
+
+#[test]
+fn what_a_thread_waited_for_is_exact_with_switches_and_at_least_without() {
+    let row = |what: &str, ms, times| (what.to_owned(), ms, times);
+    let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+    write::seen_waits(&mut bytes, SESSION, waits()).unwrap();
+    let without = read(&bytes).unwrap();
+    assert!(without.damage.is_empty() && without.unknown_blocks == 0);
+    assert_eq!(waited(&without, 10, 60), [row("read a", 8, 2)]);
+    assert_eq!(waited(&without, 28, 31), [row("read a", 3, 2)]);
+    let both = [row("read a", 8, 2), row("read b", 2, 1)];
+    assert_eq!(waited(&without, 10, 72), both);
+    assert_eq!(waited(&without, 34, 69), []);
+    add(&mut bytes, head(0, 100, 0), &turns());
+    let with = read(&bytes).unwrap();
+    // It waited from 20 to 40 ms; at 70 it ran, whatever was seen.
+    assert_eq!(waited(&with, 10, 60), [row("read a", 20, 1)]);
+    assert_eq!(waited(&with, 10, 80), [row("read a", 20, 1)]);
+    let found = with.sessions[0].waited_for(77, 10 * MS, 60 * MS);
+    let functions: Vec<_> = found[0].text.functions().collect();
+    assert_eq!(functions, [b"f", b"g"]);
+}
+
+#[test]
+fn a_piece_has_the_waits_of_its_time() {
+    let mut bytes = spans(Clock::Monotonic, &[(29, 3), (60, 50), (80, 10)]);
+    write::seen_waits(&mut bytes, SESSION, waits()).unwrap();
+    let dump = read(&bytes).unwrap();
+    let mut filter = Filter::new();
+    filter.from("15ms").unwrap().to("62ms").unwrap();
+    let mut piece = Vec::new();
+    let written = dump.cut(&filter).write(|blocks| {
+        piece.extend_from_slice(blocks);
+        Ok::<(), ()>(())
+    });
+    written.unwrap();
+    let piece = read(&piece).unwrap();
+    assert_eq!(piece.damage, []);
+    assert_eq!(waited(&piece, 10, 72), [("read a".to_owned(), 8, 2)]);
+}
+
+#[test]
+fn a_wrong_block_of_waits_is_damage() {
+    let block = |head: SeenWaits, waits: &[SeenWait], texts: &[u8]| {
+        let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+        let content = [head.as_bytes(), waits.as_bytes(), texts].concat();
+        let header = write::header(kind::WAITS, SESSION);
+        write::block(&mut bytes, header, &content).unwrap();
+        let dump = read(&bytes).unwrap();
+        assert!(!dump.sessions[0].has_waits());
+        dump.damage[0].to_string()
+    };
+    let head = |waits, texts_bytes| SeenWaits { waits, texts_bytes };
+    let with_text = |text, text_bytes| SeenWait {
+        text,
+        text_bytes,
+        ..seen(1, 2)
+    };
+    let one = [seen(1, 2)];
+    for (head, waits, texts, said) in [
+        (
+            head(0, 0),
+            &one[..],
+            &b""[..],
+            "size of a WAITS block is 40",
+        ),
+        (head(1, 2), &one, b"a", "size of a WAITS block is 41"),
+        (head(u32::MAX, 0), &one, b"", "size of a WAITS block is 40"),
+        (head(1, 1), &[with_text(1, 1)], b"a", "end of a wait's text"),
+        (
+            head(1, 1),
+            &[with_text(u32::MAX, u32::MAX)],
+            b"a",
+            "end of a wait's text",
+        ),
+        (head(1, 0), &[seen(2, 1)], b"", "end of a wait is"),
+        (head(1, 0), &[seen(1, 1 << 45)], b"", "end of a wait is"),
+    ] {
+        let found = block(head, waits, texts);
+        assert!(found.contains(said), "{found}");
     }
 }

@@ -55,13 +55,63 @@ fn a_slow_call_says_what_it_waited_for() {
     let slow = slowest(&fixture, &trace);
     let (waited_ns, times) = waited_for_the_clerk(&slow);
     assert!(waited_ns > 0, "{slow}");
-    if !decode(&[trace]).sessions[0].has_switches() {
+    if !decode(std::slice::from_ref(&trace)).sessions[0].has_switches() {
         return log_skip(&format!("switches are refused here: {said}"));
     }
     // Its switches say how long it was; one that was over at once may not have been seen.
     let waiting_ns = slow["waiting_ns"].as_u64().expect("a number");
     assert!(waited_ns <= waiting_ns, "{slow}");
     assert!(slow["waits"] != times || waited_ns == waiting_ns, "{slow}");
+    compare_outputs(&fixture, &trace);
+}
+
+/// What the command prints of a trace.
+fn printed(fixture: &Fixture, trace: &Path, words: &str) -> String {
+    let mut command = tool(fixture);
+    command.args(words.split(' ')).arg(trace);
+    let done = run(&mut command, LIMIT).expect("ringmark");
+    done.expect_code(0).stdout_text()
+}
+
+/// All outputs say the same of how long calls of `sell` waited.
+fn compare_outputs(fixture: &Fixture, trace: &Path) {
+    let calls = printed(fixture, trace, "graph --json");
+    let calls = calls
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    let of_sell = calls.filter(|call: &Value| call["name"] == "sell");
+    let waited: u64 = of_sell.filter_map(|call| call["waiting_ns"].as_u64()).sum();
+    assert!(waited > 0);
+    let folded = printed(
+        fixture,
+        trace,
+        "export --format folded --state waiting -o -",
+    );
+    let stack = folded
+        .lines()
+        .find_map(|line| line.split_once(";seller;sell "));
+    assert_eq!(
+        stack.map(|(_, ns)| ns),
+        Some(waited.to_string().as_str()),
+        "{folded}"
+    );
+    let rows = printed(fixture, trace, "export --format csv -o -");
+    let mut rows = rows.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let heads = rows.next().expect("a head");
+    let place = |name: &str| {
+        heads
+            .iter()
+            .position(|head| *head == name)
+            .expect("a column")
+    };
+    let (name, waiting) = (place("name"), place("waiting_ns"));
+    let of_sell = rows.filter(|row| row[name] == "sell");
+    let in_rows: u64 = of_sell
+        .filter_map(|row| row[waiting].parse::<u64>().ok())
+        .sum();
+    assert_eq!(in_rows, waited, "csv");
+    let graph = printed(fixture, trace, "graph --name sell");
+    assert!(graph.contains("/* waits */"), "{graph}");
 }
 
 #[test]
