@@ -382,7 +382,7 @@ fn a_wrong_block_of_waits_is_damage() {
             "end of a wait's text",
         ),
         (head(1, 0), &[seen(2, 1)], b"", "end of a wait is"),
-        (head(1, 0), &[seen(1, 1 << 45)], b"", "end of a wait is"),
+        (head(1, 0), &[seen(1, 1 << 42)], b"", "end of a wait is"),
     ] {
         let found = block(head, waits, texts);
         assert!(found.contains(said), "{found}");
