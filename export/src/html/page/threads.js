@@ -46,7 +46,11 @@ function threadsPanel(app) {
   const time = Math.max(Math.min(to, trace.length) - Math.max(from, 0), 1);
   const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
   const does = trace.states.length > 0 ? trace.meta.does : [];
-  const statesOf = (number) => trace.statesOf(number, [from, to])?.map(duration) ?? does.map(() => "-");
+  // Where waits were seen, and no switches recorded, it is not known how long a thread ran.
+  const statesOf = (number) => {
+    const sums = trace.statesOf(number, [from, to]) ?? does.map(() => 0);
+    return sums.map((time) => time > 0 || sums[0] > 0 ? duration(time) : "-");
+  };
   const rows = sums.slice(0, THREADS_SHOWN).map((sum) => {
     const show = element("button", { textContent: trace.threadLabel({ thread: sum.number }) });
     show.addEventListener("click", () => app.showThread(sum.number));
