@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ringmark_decoder::{Dump, Filter};
+use ringmark_decoder::{Dump, Filter, unordered_notice};
 
 use crate::input::trace_files::Input;
 use crate::input::{follow, notices, rings};
@@ -90,6 +90,7 @@ impl Args {
         }
         out.finish()?;
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         if printer.events() == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));
         }

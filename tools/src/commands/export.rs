@@ -8,7 +8,7 @@ use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
 use ringmark_console::{Exit, Failure, Sink, extension, note};
-use ringmark_decoder::{Dump, unplaced_notice};
+use ringmark_decoder::{Dump, unordered_notice, unplaced_notice};
 use ringmark_export::{Counts, Format, Plan, Written};
 
 use super::export_rows;
@@ -155,6 +155,7 @@ impl Args {
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         Ok(exit_of(&dump, is_running))
     }
 
@@ -188,6 +189,7 @@ impl Args {
             let _ = chosen.tell_closest(&dump);
         }
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         Ok(exit_of(&dump, is_running))
     }
 
