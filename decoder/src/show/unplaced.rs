@@ -18,9 +18,8 @@ pub fn unplaced_notice(number: u64, shown: &str) -> Option<String> {
 
 /// What is said of threads with records of several sessions that share ticks of a coarse clock; `None`: there are none.
 ///
-/// # Example
-/// "1 thread has records of several sessions with a coarse clock: of those that end at the same tick it is not known which
-/// lie in which".
+/// For example: "1 thread has records of several sessions with a coarse clock: of those that end at the same tick it is
+/// not known which lie in which".
 #[must_use]
 pub fn unordered_notice(dump: &Dump) -> Option<String> {
     let threads = match unordered(dump).count() {
