@@ -82,7 +82,7 @@ impl Args {
             false => print(&dump, &mut printer, &mut out)?,
         }
         // What has no record yet, unless less was asked for.
-        if filter.is_empty() && !printer.is_done() {
+        if filter.has_all_of_end() && !printer.is_done() {
             match self.form.json.is_on() {
                 true => out.write_all(&last_words::objects(&dump)?)?,
                 false => out.write_all(last_words::text(&dump, Show::Open).as_bytes())?,

@@ -260,7 +260,7 @@ impl ConditionOptions {
         };
         let (left, fields) = without_fields.passed(others, dump);
         if left == 0 && others.has_time() {
-            return format!("nothing is in that time: the trace {}", covered(dump));
+            return format!("no event is in that time: the trace {}", covered(dump));
         }
         if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
