@@ -7,6 +7,7 @@ use common::random_trace::{DONE, more_schema};
 use common::*;
 use proptest::prelude::*;
 use ringmark_decoder::{Dump, Event, Filter, Output};
+use ringmark_format::Uuid;
 use ringmark_format::codec::write;
 use ringmark_format::session::{Clock, Mode};
 
@@ -24,35 +25,82 @@ enum What {
 /// A record in the order of reservation: its beginning and end, and the span around it, by place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Truth {
+    /// Its session, and number there.
+    session: usize,
+    number: u64,
     is_span: bool,
     start: u64,
     end: u64,
     around: Option<usize>,
 }
 
+/// A session of the process that is written, with the thread's ring.
+struct Ring {
+    session: usize,
+    page: PageOf,
+    pages: u64,
+    records: u64,
+}
+
+impl Ring {
+    fn new(session: usize) -> Self {
+        Self {
+            session,
+            page: page_of(session, 0, 0, 0),
+            pages: 0,
+            records: 0,
+        }
+    }
+
+    /// Adds a record. Pages have few, so that spans reach over pages.
+    fn add(&mut self, now: u64, id: u32, payload: &[u64], out: &mut Vec<u8>) {
+        if self.page.bytes.len() > 200 {
+            self.pages += 1;
+            let next = page_of(self.session, self.pages, self.records, now);
+            std::mem::replace(&mut self.page, next)
+                .close()
+                .write(true, out);
+        }
+        let ticks = 1000 + now - self.page.header.tick_base;
+        self.page.event(ticks as u32, id, payload);
+        self.records += 1;
+    }
+}
+
+fn page_of(session: usize, number: u64, records: u64, now: u64) -> PageOf {
+    let mut page = PageOf::new(number, records);
+    page.session = uuid_of(session);
+    page.header.tick_base = 1000 + now;
+    page
+}
+
+const fn uuid_of(session: usize) -> Uuid {
+    Uuid([1 + session as u8; 16])
+}
+
+/// Ticks before a step, the step, and the session that its record is in.
+type Step = (u8, What, usize);
+
 /// A thread that does these steps, and what is true of its records. The span around each is known by the
 /// number that it had among those that began.
-fn trace(steps: &[(u8, What)], clock: Clock) -> (Vec<u8>, Vec<Truth>) {
-    let mut header = session_header(Mode::Discard);
-    header.clock = clock as u32;
+fn trace(steps: &[Step], clock: Clock) -> (Vec<u8>, Vec<Truth>) {
     let mut out = Vec::new();
-    write::session(&mut out, SESSION, &session_content(header)).unwrap();
-    write::schema(&mut out, SESSION, 0, &schema()).unwrap();
-    write::schema(&mut out, SESSION, schema().len() as u64, &more_schema()).unwrap();
-    let (mut pages, mut page) = (0, PageOf::new(0, 0));
+    for session in [0, 1].map(uuid_of) {
+        let mut header = session_header(Mode::Discard);
+        header.clock = clock as u32;
+        header.session = session.0;
+        header.start_time = 99;
+        write::session(&mut out, session, &session_content(header)).unwrap();
+        write::schema(&mut out, session, 0, &schema()).unwrap();
+        write::schema(&mut out, session, schema().len() as u64, &more_schema()).unwrap();
+    }
+    let mut rings = [0, 1].map(Ring::new);
     let (mut now, mut begun, mut open) = (0_u64, 0_usize, Vec::new());
     let (mut truth, mut record_of) = (Vec::new(), Vec::new());
-    let ends = steps.iter().copied().chain([(1, What::End); 100]);
-    for (ticks, what) in ends {
+    let ends = steps.iter().copied().chain([(1, What::End, 0); 100]);
+    for (ticks, what, session) in ends {
         now += u64::from(ticks);
-        // Few records a page, so that spans reach over pages.
-        if page.bytes.len() > 200 {
-            page.close().write(true, &mut out);
-            pages += 1;
-            page = PageOf::new(pages, truth.len() as u64);
-            page.header.tick_base = 1000 + now;
-        }
-        let at = (1000 + now - page.header.tick_base) as u32;
+        let number = rings[session].records;
         match what {
             What::Begin => {
                 open.push((begun, now));
@@ -60,41 +108,52 @@ fn trace(steps: &[(u8, What)], clock: Clock) -> (Vec<u8>, Vec<Truth>) {
                 begun += 1;
             }
             What::End => {
-                let Some((number, start)) = open.pop() else {
+                let Some((of, start)) = open.pop() else {
                     continue;
                 };
-                record_of[number] = Some(truth.len());
-                page.event(at, DONE, &[now - start]);
-                let around = open.last().map(|(number, _)| *number);
-                truth.push((true, start, now, around));
+                record_of[of] = Some(truth.len());
+                rings[session].add(now, DONE, &[now - start], &mut out);
+                let around = open.last().map(|(of, _)| *of);
+                truth.push(((session, number), true, start, now, around));
             }
             What::Event => {
-                page.event(at, EVENT, &[truth.len() as u64]);
-                truth.push((false, now, now, open.last().map(|(number, _)| *number)));
+                rings[session].add(now, EVENT, &[truth.len() as u64], &mut out);
+                let around = open.last().map(|(of, _)| *of);
+                truth.push(((session, number), false, now, now, around));
             }
         }
     }
-    page.close().write(true, &mut out);
+    for mut ring in rings.into_iter().filter(|ring| ring.records > 0) {
+        ring.page.close().write(true, &mut out);
+    }
     let truth = truth
         .into_iter()
-        .map(|(is_span, start, end, around)| Truth {
+        .map(|((session, number), is_span, start, end, around)| Truth {
+            session,
+            number,
             is_span,
             start,
             end,
-            around: around.and_then(|number| record_of[number]),
+            around: around.and_then(|of| record_of[of]),
         });
     (out, truth.collect())
 }
 
 /// The id of the span around each record as the decoder has it, and whether it says that it does not know.
-fn found(dump: &Dump) -> (Vec<u64>, Vec<(Option<u64>, bool)>) {
-    let events: Vec<Event<'_>> = dump
+fn found(dump: &Dump, truth: &[Truth]) -> (Vec<u64>, Vec<(Option<u64>, bool)>) {
+    let mut events: Vec<Event<'_>> = dump
         .events()
         .filter_map(|item| match item {
             Output::Event(event) => Some(event),
             Output::Lost(_) => None,
         })
         .collect();
+    events.sort_by_key(|event| {
+        let place = (event.session.uuid, event.seq);
+        truth
+            .iter()
+            .position(|truth| (uuid_of(truth.session), truth.number) == place)
+    });
     let ids = events.iter().map(|event| event.span.unwrap_or(0)).collect();
     let around = events.iter().map(|event| match event.duration_ns() {
         Some(_) => (event.parent, event.is_unplaced()),
@@ -103,10 +162,11 @@ fn found(dump: &Dump) -> (Vec<u64>, Vec<(Option<u64>, bool)>) {
     (ids, around.collect())
 }
 
-fn check(steps: &[(u8, What)]) {
+/// Of one session: all is known but what no order of its records tells.
+fn check(steps: &[Step]) {
     let (bytes, truth) = trace(steps, Clock::Coarse);
     let dump = read(&bytes).unwrap();
-    let (ids, found) = found(&dump);
+    let (ids, found) = found(&dump, &truth);
     assert_eq!(found.len(), truth.len());
     for (place, (known, (around, is_unknown))) in truth.iter().zip(found).enumerate() {
         let id = known.around.map(|span| ids[span]);
@@ -127,19 +187,50 @@ fn check(steps: &[(u8, What)]) {
     }
 }
 
+/// Of two sessions: nothing is invented, and all is known where only records of one share a tick. `is_one`: whether
+/// records are in one session where the clock has not moved since the one before.
+fn check_sessions(steps: &[Step], is_one: bool) {
+    let mut steps = steps.to_vec();
+    let mut session = 0;
+    for step in &mut steps {
+        match is_one && step.0 == 0 {
+            true => step.2 = session,
+            false => session = step.2,
+        }
+    }
+    let (bytes, truth) = trace(&steps, Clock::Coarse);
+    let (dump, mut of_one) = (read(&bytes).unwrap(), steps.clone());
+    let (ids, around) = found(&dump, &truth);
+    of_one.iter_mut().for_each(|step| step.2 = 0);
+    let (bytes, truth_of_one) = trace(&of_one, Clock::Coarse);
+    let alone = read(&bytes).unwrap();
+    let (_, alone) = found(&alone, &truth_of_one);
+    for (place, (known, (around, is_unknown))) in truth.iter().zip(around).enumerate() {
+        let expected = known.around.map(|span| ids[span]).filter(|_| !is_unknown);
+        assert_eq!(around, expected, "record {place} of {truth:?}");
+        if is_one {
+            assert_eq!(is_unknown, alone[place].1, "record {place} of {truth:?}");
+        }
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = (
+        prop_oneof![3 => Just(0_u8), 2 => 1..3_u8],
+        prop_oneof![3 => Just(What::Begin), 3 => Just(What::End), 1 => Just(What::Event)],
+        0..2_usize,
+    );
+    prop::collection::vec(step, 1..80)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn no_parent_is_invented_where_records_share_a_tick(
-        steps in prop::collection::vec(
-            (
-                prop_oneof![3 => Just(0_u8), 2 => 1..3_u8],
-                prop_oneof![3 => Just(What::Begin), 3 => Just(What::End), 1 => Just(What::Event)],
-            ),
-            1..80,
-        ),
-    ) {
-        check(&steps);
+    fn no_parent_is_invented_where_records_share_a_tick(steps in steps()) {
+        let of_one: Vec<Step> = steps.iter().map(|step| (step.0, step.1, 0)).collect();
+        check(&of_one);
+        check_sessions(&steps, false);
+        check_sessions(&steps, true);
     }
 }
 
@@ -148,16 +239,16 @@ proptest! {
 fn a_span_that_took_no_tick_has_no_parent_that_is_known() {
     use What::{Begin, End};
     let request = [
-        (0, Begin),
-        (0, Begin),
-        (0, End),
-        (0, Begin),
-        (1, End),
-        (1, End),
+        (0, Begin, 0),
+        (0, Begin, 0),
+        (0, End, 0),
+        (0, Begin, 0),
+        (1, End, 0),
+        (1, End, 0),
     ];
     let (bytes, truth) = trace(&request, Clock::Coarse);
     let dump = read(&bytes).unwrap();
-    let (ids, around) = found(&dump);
+    let (ids, around) = found(&dump, &truth);
     assert_eq!(truth.len(), 3);
     let outer = Some(ids[2]);
     assert_eq!(around, [(None, true), (outer, false), (None, false)]);
@@ -169,7 +260,7 @@ fn a_span_that_took_no_tick_has_no_parent_that_is_known() {
 #[test]
 fn without_a_clock_no_time_and_no_parent_is_shown() {
     use What::{Begin, End};
-    let request = [(0, Begin), (0, Begin), (0, End), (0, End)];
+    let request = [(0, Begin, 0), (0, Begin, 0), (0, End, 0), (0, End, 0)];
     let (bytes, _) = trace(&request, Clock::None);
     let dump = read(&bytes).unwrap();
     let text = json(&dump);

@@ -171,6 +171,12 @@ fn a_span_is_open_until_the_end_that_was_seen() {
         assert_eq!(dump.open_spans()[0].spans[0].open_ns, open_ns);
         let words = dump.last_words();
         assert_eq!((words[0].until, words[0].until_ns), (moment, 500 + open_ns));
+        let end = dump.sessions[0].clock.wall_ns(500 + open_ns);
+        assert_eq!(
+            dump.end_ns(),
+            Some(end),
+            "the end of the trace is that of its process"
+        );
     }
 }
 

@@ -484,6 +484,23 @@ fn own_times_where_another_ring_of_the_thread_begins_later() {
     assert_eq!(own, [(350, None), (800, Some(100)), (900, Some(200))]);
 }
 
+/// Spans of two sessions that end at one tick: what the later one lies in is not known, so it stands beside the other.
+#[test]
+fn paths_of_two_sessions_with_a_coarse_clock() {
+    let of = |copy, start: u64| {
+        let mut header = header(copy);
+        header.clock = Clock::Coarse as u32;
+        session(header, &[ring(&[(700, SPAN, &[2 * (700 - start)])])])
+    };
+    for starts in [(100, 400), (400, 100)] {
+        let both = dump(&[of(1, starts.0), of(2, starts.1)]);
+        let paths = both.paths(&Filter::new(), None);
+        assert_eq!(paths.unplaced, 1, "{starts:?}");
+        let depths: Vec<usize> = paths.paths.iter().map(|path| path.depth).collect();
+        assert_eq!(depths, [0], "one name, in nothing: {starts:?}");
+    }
+}
+
 /// Records of two sessions that share a tick have no order: with a coarse clock what lay in what is not known.
 #[test]
 fn own_times_of_two_sessions_with_a_coarse_clock() {
@@ -500,6 +517,8 @@ fn own_times_of_two_sessions_with_a_coarse_clock() {
         };
         let both = dump(&[of(1, &events), of(2, &functions)]);
         assert_eq!(own_times(&both), [(350, expected)], "{clock:?}");
+        let is_said = ringmark_decoder::unordered_notice(&both).is_some();
+        assert_eq!(is_said, expected.is_none(), "{clock:?}");
         let alone = dump(&[of(2, &functions)]);
         assert_eq!(own_times(&alone), [(350, Some(300))], "{clock:?}");
     }

@@ -73,7 +73,7 @@ pub(crate) struct Export {
     /// Only processes of this service: '*' is any text; may be given several times
     #[arg(long, value_name = "GLOB")]
     service: Vec<String>,
-    /// Only the end of the trace, such as 10s
+    /// Only the end of the trace, such as 10s; it ends when its last process does
     #[arg(long, value_name = "TIME", conflicts_with = "from")]
     last: Option<String>,
     /// Leave out what is before this
@@ -148,7 +148,7 @@ impl Export {
         if let Some(last) = &self.last {
             let last = duration_ns(last)
                 .with_context(|| format!("--last {last}: expected a time such as 10s"))?;
-            let end_ns = dump.verify().last_ns.unwrap_or(0);
+            let end_ns = dump.end_ns().unwrap_or(0);
             filter.from_wall_ns(end_ns.saturating_sub(last));
         }
         Ok(filter)

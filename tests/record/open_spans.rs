@@ -127,7 +127,8 @@ fn living_recorded_and_dead() {
         check(&tool(&fixture, &["cat", &file]), true);
         check(&tool(&fixture, &["list", "-v", &file]), false);
         check(&tool(&fixture, &["verify", &file]), false);
-        // A filter asks for events.
+        // At its end the trace is in these spans. A filter asks for events.
+        check(&tool(&fixture, &["cat", &file, "--last", "1ns"]), true);
         assert!(said(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
     }
 }

@@ -114,7 +114,7 @@ fn a_page_of_a_part_without_events_says_that_nothing_matches() {
             "--name nothing.here",
             "--name \"nothing.here\" matches nothing shown",
         ),
-        ("--to 1ns", "nothing is in that time"),
+        ("--to 1ns", "no event is in that time"),
     ] {
         let text = run(&stage, &format!("{page} {options}"), 0).stderr_text();
         assert!(text.contains(said) && !text.contains("no events"), "{text}");

@@ -80,6 +80,16 @@ impl Filter {
         times && names && self.level.is_none() && self.conditions.is_empty()
     }
 
+    /// Whether everything passes from some time on, or from the start.
+    #[must_use]
+    pub fn has_all_of_end(&self) -> bool {
+        let from_start = Self {
+            from: None,
+            ..self.clone()
+        };
+        from_start.is_empty()
+    }
+
     /// Whether the filter bounds the time.
     #[must_use]
     pub const fn has_time(&self) -> bool {

@@ -110,7 +110,7 @@ impl Gaps {
 }
 
 /// Threads with records in several sessions that share ticks of a coarse clock: such records have no order over sessions.
-fn unordered(dump: &Dump) -> impl Iterator<Item = u32> {
+pub(crate) fn unordered(dump: &Dump) -> impl Iterator<Item = u32> {
     let mut sessions_of: HashMap<u32, (usize, bool)> = HashMap::new();
     for session in dump.sessions.iter().filter(|session| session.is_coarse()) {
         for page in session.slots.iter().flat_map(|slot| &slot.pages) {

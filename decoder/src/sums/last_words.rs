@@ -102,16 +102,29 @@ impl Dump {
         threads
     }
 
+    /// When the trace ends, in ns since 1970: when the last of its processes ended, was copied while it ran, or had
+    /// its last event, if its end was not seen. `None`: no time is known.
+    ///
+    /// ```
+    /// use ringmark_decoder::DumpBuilder;
+    ///
+    /// assert_eq!(DumpBuilder::new().finish().end_ns(), None);
+    /// ```
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        let sessions = self.sessions.iter().filter(|session| session.has_times());
+        let ends = sessions.filter_map(|session| {
+            let clock = &session.clock;
+            let tick = Some(end_tick(session)).filter(|tick| *tick != 0)?;
+            Some(clock.wall_ns(clock.t_ns(tick)))
+        });
+        ends.max()
+    }
+
     /// What the times of a process are counted back from, and when that was.
     fn until(&self, process: usize) -> (Moment, u64) {
         let sessions = || self.sessions.iter().filter(|s| s.process == process);
-        let ends = sessions().map(|session| {
-            let counted = session.counters.as_ref().map(|c| c.header.sample_tick);
-            let now = counted.filter(|_| session.ending.is_none());
-            session
-                .clock
-                .t_ns(session.last_tick().max(now.unwrap_or(0)))
-        });
+        let ends = sessions().map(|session| session.clock.t_ns(end_tick(session)));
         let moment = match sessions().any(|session| session.ending.is_some()) {
             _ if sessions().any(|session| session.dead_tick != 0) => Moment::End,
             true => Moment::LastEvent,
@@ -119,6 +132,13 @@ impl Dump {
         };
         (moment, ends.max().unwrap_or(0))
     }
+}
+
+/// The tick up to which the session is known: that of its copy while its process runs.
+fn end_tick(session: &Session) -> u64 {
+    let counted = session.counters.as_ref().map(|c| c.header.sample_tick);
+    let now = counted.filter(|_| session.ending.is_none());
+    session.last_tick().max(now.unwrap_or(0))
 }
 
 /// A thread within its dump. One whose id is not known is of one ring alone.

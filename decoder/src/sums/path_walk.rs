@@ -15,7 +15,7 @@ use crate::events::filter::Filter;
 use crate::events::span::Span;
 use crate::events::span_pairs::{Paired, SpanPairs};
 use crate::sums::calls::{Call, Calls, Step, module_name};
-use crate::sums::path_thread::Thread;
+use crate::sums::path_thread::{Thread, around};
 use crate::sums::paths::{LONGEST, PathSums, Paths};
 use crate::sums::span_paths::SpanPaths;
 use crate::trace_file::dump::Dump;
@@ -194,6 +194,14 @@ impl<'d, 'f> Walk<'d, 'f> {
                 let root = thread.root;
                 self.spans
                     .place((process, parent), all, (name, sums), root, &mut self.found);
+            }
+            // What lies in it is known; what it lies in is not.
+            None if event.is_unplaced() => {
+                let mut all = thread.take_since(from, &mut self.found);
+                all.extend(more);
+                self.found.unplaced += 1;
+                let all = around((name, sums), all);
+                self.found.settle(thread.root, all);
             }
             None => thread.end((from, to), more, (name, sums), &mut self.found),
         }

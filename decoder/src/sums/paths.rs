@@ -76,8 +76,8 @@ pub struct Paths {
     pub paths: Vec<Path>,
     /// Calls and spans with more than 255 around them. They have no path.
     pub deeper: u64,
-    /// Calls and spans in `paths` of which it is not known what is around them: the clock did not move
-    /// between the beginnings of both and their end. Their path begins with themselves.
+    /// Calls and spans in `paths` of which it is not known what is around them: they begin or end at the same tick
+    /// as others. Their path begins with themselves.
     pub unplaced: u64,
     name_places: HashMap<PathName, usize>,
     places: HashMap<(Option<usize>, usize), usize>,

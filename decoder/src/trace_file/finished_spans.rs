@@ -95,10 +95,15 @@ impl<'s> OpenSpans<'s> {
         self.reaching.get((self.top as usize).checked_sub(1)?)
     }
 
+    /// Start and id of the innermost.
+    fn last(&self) -> Option<(u64, u64)> {
+        let inner = self.inner.last().copied();
+        inner.or(self.top().map(|span| (span.start, span.id)))
+    }
+
     /// Id of the innermost at this tick; 0: there is none; [`UNKNOWN`]: it is not known.
     fn innermost(&self, tick: u64) -> u64 {
-        let inner = self.inner.last().copied();
-        match inner.or(self.top().map(|span| (span.start, span.id))) {
+        match self.last() {
             None => 0,
             Some((start, id)) if lies_in(start, tick) => id,
             Some(_) => UNKNOWN,
@@ -120,14 +125,31 @@ impl<'s> OpenSpans<'s> {
     /// of the finished span that it is. That is put on the stack afterwards, so that it is not its own
     /// parent.
     pub(super) fn around(&mut self, tick: u64, span: Option<(u64, u64)>) -> u64 {
-        // A span that began after this record ended before what is still to be met.
-        self.drop_later(tick);
-        if let Some((start, _)) = span {
-            self.drop_later(start);
-        }
-        let parent = self.innermost(tick);
+        let start = span.map_or(tick, |span| span.0);
+        let parent = self.around_tied(tick, start, |_| false);
         self.inner.extend(span);
         parent
+    }
+
+    /// The innermost open span around a record that began at `start`. `is_tied`: whether something that began at
+    /// a tick or later may be around the record or may not.
+    pub(super) fn around_tied(
+        &mut self,
+        tick: u64,
+        start: u64,
+        is_tied: impl Fn(u64) -> bool,
+    ) -> u64 {
+        // A span that began after this record did ended before what is still to be met.
+        self.drop_later(start);
+        match is_tied(self.last().map_or(0, |span| span.0)) {
+            true => UNKNOWN,
+            false => self.innermost(tick),
+        }
+    }
+
+    /// Puts a span on the stack, of which the records are met next.
+    pub(super) fn push(&mut self, span: (u64, u64)) {
+        self.inner.push(span);
     }
 
     /// The spans that end in the page at hand, the innermost last, and the number of the one around them.

@@ -88,13 +88,13 @@ pub(crate) fn begin_of<'a>(item: &Item<'a>, event: &Event<'a>) -> Option<Begin<'
 }
 
 /// Puts the items of one thread, at `places` of `items`, and beginnings in order. `begins` are those
-/// of slices that end later; `is_here` says whether a time is in this stretch. Returns of how many slices
-/// it is not known what is around them.
+/// of slices that end later; `is_here` says whether a time is in this stretch, `is_unplaced` whether the trace says
+/// that it is not known what an item lies in. Returns of how many slices it is not known what is around them.
 pub(crate) fn order(
     items: &[Item<'_>],
     places: &[u32],
     begins: &[Begin<'_>],
-    is_here: impl Fn(u64) -> bool,
+    (is_here, is_unplaced): (impl Fn(u64) -> bool, impl Fn(&Item<'_>) -> bool),
     (pending, steps): (&mut Vec<Pending>, &mut Vec<Step>),
 ) -> u64 {
     let mut unplaced = 0;
@@ -110,12 +110,12 @@ pub(crate) fn order(
         let item = &items[*place as usize];
         let own = start_of(item);
         let start = own.map(|start| start.0);
-        let mut is_unplaced = false;
+        let mut is_beside = own.is_some() && is_unplaced(item);
         while let Some(begin) = pending.pop_if(|begin| !lies_in(begin.tick, item.tick)) {
-            is_unplaced |= start == Some(begin.tick);
+            is_beside |= start == Some(begin.tick);
             steps.push(begin.step);
         }
-        unplaced += u64::from(is_unplaced);
+        unplaced += u64::from(is_beside);
         steps.push(Step::Item(*place));
         if let Some((tick, _)) = own.filter(|start| is_here(start.1)) {
             let new = Pending {

@@ -127,14 +127,15 @@ impl<'a> Plan<'a> {
         self.counts
     }
 
-    /// How much of the end, in ns, has about this many slices; `None`: all of it.
+    /// How much of the end of the trace, in ns, has about this many slices; `None`: all of it.
     #[must_use]
     pub fn last_with(&self, slices: u64) -> Option<u64> {
         if self.counts.slices <= slices {
             return None;
         }
         let from = self.newest.since(slices).unwrap_or(self.first_ns);
-        Some(self.last_ns.saturating_sub(from))
+        let end = self.dump.end_ns().unwrap_or(self.last_ns);
+        Some(end.max(self.last_ns).saturating_sub(from))
     }
 
     /// Wall time of the first beginning, in ns.

@@ -140,8 +140,13 @@ impl<'p, 'a, V: Viewer<'a>> Player<'p, 'a, V> {
             let (early, later) = begins.split_at(count);
             begins = later;
             let is_here = |at_ns| at_ns >= from_ns;
+            let is_unplaced = |item: &Item<'_>| match &outputs[item.place as usize] {
+                Output::Event(event) => event.is_unplaced(),
+                Output::Lost(_) => false,
+            };
+            let how = (is_here, is_unplaced);
             let own = by_thread.of(*thread);
-            self.unplaced += order(items, own, early, is_here, (&mut pending, &mut steps));
+            self.unplaced += order(items, own, early, how, (&mut pending, &mut steps));
             self.own = std::mem::take(self.lanes.entry(*thread).or_default());
             for step in &steps {
                 let place = match step {

@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
-#include <ucontext.h>
 
 #define RINGMARK_TARGET "left"
 #include <ringmark.h>
+
+#include "../functions/timed_coroutines.h"
 
 RINGMARK_EVENT(held, "left.held", (u64, n));
 RINGMARK_EVENT(between, "left.between", (u64, n), (str, text));
@@ -125,66 +126,11 @@ static void timer(uint64_t count) {
     set_timer(0);
 }
 
-enum { COROUTINES = 6 };
-static ucontext_t coroutines[COROUTINES], around;
-static volatile int now, is_done[COROUTINES];
 static uint64_t each;
 
-static int next(void) {
-    for (int i = 1; i <= COROUTINES; i++) {
-        const int one = (now + i) % COROUTINES;
-        if (!is_done[one]) {
-            return one;
-        }
-    }
-    return -1;
-}
-
-static void switch_to_next(int number) {
-    const int before = now, after = next();
-    (void)number;
-    if (after < 0 || after == before) {
-        return;
-    }
-    now = after;
-    swapcontext(&coroutines[before], &coroutines[after]);
-}
-
-static void block_timer(int how) {
-    sigset_t timer_only;
-    sigemptyset(&timer_only);
-    sigaddset(&timer_only, SIGALRM);
-    sigprocmask(how, &timer_only, NULL);
-}
-
 static void work(int number) {
-    block_timer(SIG_UNBLOCK);
+    (void)number;
     emit(each);
-    block_timer(SIG_BLOCK);
-    is_done[number] = 1;
-    const int after = next();
-    if (after < 0) {
-        setcontext(&around);
-    }
-    now = after;
-    setcontext(&coroutines[after]);
-}
-
-static void switched(uint64_t count) {
-    each = count;
-    for (int i = 0; i < COROUTINES; i++) {
-        getcontext(&coroutines[i]);
-        coroutines[i].uc_stack.ss_size = 128 << 10;
-        coroutines[i].uc_stack.ss_sp = malloc(coroutines[i].uc_stack.ss_size);
-        /* Before its stack is left a handler must not come on it again. */
-        sigemptyset(&coroutines[i].uc_sigmask);
-        sigaddset(&coroutines[i].uc_sigmask, SIGALRM);
-        makecontext(&coroutines[i], (void (*)(void))work, 1, i);
-    }
-    handle(SIGALRM, switch_to_next, SA_RESTART);
-    set_timer(100);
-    swapcontext(&around, &coroutines[0]);
-    set_timer(0);
 }
 
 int main(int count, char **words) {
@@ -200,7 +146,8 @@ int main(int count, char **words) {
     } else if (strcmp(words[1], "timer") == 0) {
         timer(times);
     } else {
-        switched(times);
+        each = times;
+        run_timed_coroutines(work, 100);
     }
     emit_after();
     printf("%llu %llu\n", (unsigned long long)begun, (unsigned long long)ended);

@@ -2,6 +2,7 @@
 // it begins when standard input ends. It is the same whether functions are traced; with `cancel` build with -fexceptions.
 #define _GNU_SOURCE
 #include "calls.h"
+#include "timed_coroutines.h"
 #include <execinfo.h>
 #include <poll.h>
 #include <pthread.h>
@@ -10,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unwind.h>
 #ifdef COLLECTED
 #define GC_THREADS
@@ -163,47 +163,12 @@ static QUIET void large_handler(void) {
 }
 
 // Coroutines that a timer switches.
-enum { GREEN = 6 };
-static ucontext_t green[GREEN], scheduler;
-static volatile int now, is_done[GREEN];
-static QUIET int next(void) {
-    for (int i = 1; i <= GREEN; i++)
-        if (!is_done[(now + i) % GREEN]) return (now + i) % GREEN;
-    return -1;
-}
-static QUIET void switched(int signal) {
-    int before = now, after = next();
-    seen += signal != 0;
-    if (after < 0 || after == before) return;
-    now = after;
-    swapcontext(&green[before], &green[after]);
-}
 static QUIET void of_green(int number) {
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGALRM);
-    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
     for (long i = 0; i < 100 * times; i++) wrong += deep(4 + number, i) != i * 3 + 4 + number;
-    sigprocmask(SIG_BLOCK, &blocked, NULL);
-    is_done[number] = 1;
-    int after = next();
-    if (after < 0) setcontext(&scheduler);
-    now = after;
-    setcontext(&green[after]);
 }
 static QUIET void green_threads(void) {
-    for (int i = 0; i < GREEN; i++) {
-        getcontext(&green[i]);
-        green[i].uc_stack.ss_size = 128 << 10;
-        green[i].uc_stack.ss_sp = malloc(green[i].uc_stack.ss_size);
-        // Before its stack is left a handler must not come on it again.
-        sigemptyset(&green[i].uc_sigmask);
-        sigaddset(&green[i].uc_sigmask, SIGALRM);
-        makecontext(&green[i], (void (*)(void))of_green, 1, i);
-    }
-    tick(SIGALRM, switched, 0, 300);
-    swapcontext(&scheduler, &green[0]);
-    no_ticks();
+    run_timed_coroutines(of_green, 300);
+    seen += switches;
 }
 
 // Coroutines on stacks of 4 KiB, each with memory below it that nobody may write. The first call of their thread is there.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ringmark_decoder::{Dump, Filter};
+use ringmark_decoder::{Dump, Filter, unordered_notice};
 
 use crate::input::trace_files::Input;
 use crate::input::{follow, notices, rings};
@@ -82,7 +82,7 @@ impl Args {
             false => print(&dump, &mut printer, &mut out)?,
         }
         // What has no record yet, unless less was asked for.
-        if filter.is_empty() && !printer.is_done() {
+        if filter.has_all_of_end() && !printer.is_done() {
             match self.form.json.is_on() {
                 true => out.write_all(&last_words::objects(&dump)?)?,
                 false => out.write_all(last_words::text(&dump, Show::Open).as_bytes())?,
@@ -90,6 +90,7 @@ impl Args {
         }
         out.finish()?;
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         if printer.events() == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));
         }

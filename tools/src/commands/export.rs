@@ -9,7 +9,7 @@ use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
 use ringmark_console::{Exit, Failure, Sink, extension, note};
-use ringmark_decoder::{Dump, Session, ThreadDoes, unplaced_notice};
+use ringmark_decoder::{Dump, Session, ThreadDoes, unordered_notice, unplaced_notice};
 use ringmark_export::{Counts, Format, Plan, Written};
 
 use super::export_rows;
@@ -191,6 +191,7 @@ impl Args {
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         Ok(exit_of(&dump, is_running))
     }
 
@@ -237,6 +238,7 @@ impl Args {
             let _ = chosen.tell_closest(&dump);
         }
         endings::tell(&dump);
+        unordered_notice(&dump).iter().for_each(|line| note(line));
         Ok(exit_of(&dump, is_running))
     }
 

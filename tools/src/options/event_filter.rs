@@ -25,7 +25,7 @@ pub(crate) struct TimeOptions {
     /// Only what is so near to a time: 12:00:00±500ms, or +- for ±; without it 1s
     #[arg(long, value_name = "TIME±D", conflicts_with_all = ["from", "to", "last"])]
     around: Option<String>,
-    /// Only the end of the trace, such as 10s
+    /// Only the end of the trace, such as 10s; it ends when its last process does
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
     last: Option<Duration>,
     /// Times without an offset are UTC, on the screen, too
@@ -124,7 +124,7 @@ impl TimeOptions {
     /// # Errors
     /// A text is no time.
     pub(crate) fn within(&self, dump: &Dump) -> Result<Filter, Failure> {
-        let end_ns = dump.verify().last_ns.unwrap_or(0);
+        let end_ns = dump.end_ns().unwrap_or(0);
         self.in_trace(dump.start_ns(), end_ns)
     }
 
@@ -260,7 +260,7 @@ impl ConditionOptions {
         };
         let (left, fields) = without_fields.passed(others, dump);
         if left == 0 && others.has_time() {
-            return format!("nothing is in that time: the trace {}", covered(dump));
+            return format!("no event is in that time: the trace {}", covered(dump));
         }
         if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
@@ -411,7 +411,9 @@ fn covered(dump: &Dump) -> String {
     match (found.first_ns, found.last_ns) {
         (Some(first), Some(last)) => {
             let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
-            format!("is from {} to {}", stamp(first), stamp(last))
+            let end = dump.end_ns().filter(|end| *end > last);
+            let end = end.map_or_else(String::new, |end| format!(", and ends at {}", stamp(end)));
+            format!("has events from {} to {}{end}", stamp(first), stamp(last))
         }
         _ => "has no events with a time".to_owned(),
     }

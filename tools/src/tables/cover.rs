@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringmark_decoder::{Cover, Dump};
+use ringmark_decoder::{Cover, Dump, unordered_notice};
 
 use super::host_table::moment;
 use ringmark_console::printable;
@@ -11,7 +11,8 @@ use ringmark_console::units::{count, counted, duration};
 /// Processes whose cover is shown one by one.
 const PROCESSES_SHOWN: usize = 8;
 
-/// A line for each session: its part of the time. Sessions of one process may hold different parts.
+/// A line for each session: its part of the time. Sessions of one process may hold different parts. Another one, where
+/// their records have no order.
 pub(crate) fn lines(dump: &Dump) -> Vec<String> {
     let mut processes: BTreeMap<usize, Vec<Cover<'_>>> = BTreeMap::new();
     for cover in dump.covers() {
@@ -38,6 +39,7 @@ pub(crate) fn lines(dump: &Dump) -> Vec<String> {
             count(others as u64)
         ));
     }
+    lines.extend(unordered_notice(dump));
     lines
 }
 

@@ -57,6 +57,11 @@ class Flame {
     context.scale(ratio, ratio);
     context.font = FONT;
     context.textBaseline = "middle";
+    if (this.inside[0].length === 0) {
+      context.fillStyle = css(theme.soft);
+      context.fillText("No span or call is in this stretch.", 3, FLAME_LINE / 2);
+      return;
+    }
     const letter = context.measureText("m").width;
     for (const { node, x, wide, depth } of this.shown) {
       const name = this.tree.name[node], y = depth * FLAME_LINE;
