@@ -34,6 +34,7 @@ mod functions_wait;
 mod functions_wait_events;
 mod functions_with_events;
 mod functions_with_events_ways;
+mod movable;
 mod real_programs;
 mod record_attached;
 mod with_events;

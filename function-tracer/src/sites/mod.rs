@@ -30,7 +30,8 @@ mod symbol;
 mod table_entries;
 mod unwind_table;
 
-pub use elf::Headers;
+pub use debug_file::debug_file;
+pub use elf::{Headers, handing_on};
 pub use file_error::FileError;
 pub use in_file::{InFile, Instrumentation, in_file};
 pub use module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};

@@ -53,6 +53,22 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     ("ring/src/", &["protocol", "system"]),
     (
+        "movable/src/",
+        &[
+            "refusal",
+            "image",
+            "frames",
+            "starts",
+            "instructions",
+            "leads",
+            "distances",
+            "padding",
+            "first_bytes",
+            "return_address",
+            "functions",
+        ],
+    ),
+    (
         "profile/src/",
         &[
             "error",
