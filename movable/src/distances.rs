@@ -10,8 +10,7 @@ use std::ops::Range;
 
 use crate::frames::{Beginning, Frames};
 use crate::image::Image;
-use crate::instructions::Passed;
-use crate::leads::Lead;
+use crate::instructions::{Lead, Passed};
 use crate::refusal::LeadKind;
 use crate::starts::Starts;
 

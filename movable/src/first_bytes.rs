@@ -32,6 +32,8 @@ pub enum Form {
     Hop {
         /// Address of that padding.
         at: u64,
+        /// What stands there.
+        padding: [u8; 5],
     },
     /// Threads may be between the instructions: they must be stopped.
     Stop,
@@ -56,6 +58,20 @@ pub struct Movable {
     pub bytes: u8,
     /// How the jump is put there.
     pub form: Form,
+    /// What stands at the site: its first instruction, and five bytes at least where there are as many.
+    code: [u8; FIRST_BYTES_MAX],
+    code_bytes: u8,
+}
+
+/// Longest instruction.
+const FIRST_BYTES_MAX: usize = 15;
+
+impl Movable {
+    /// What stands at the site: its first instruction, and five bytes at least where there are as many.
+    #[must_use]
+    pub fn code(&self) -> &[u8] {
+        self.code.get(..self.code_bytes.into()).unwrap_or_default()
+    }
 }
 
 /// All that is known of a file.
@@ -81,8 +97,7 @@ pub(crate) fn judge(
     let place = first.place()?;
     if let Some(form) = first.one_store(known, padding) {
         let bytes = first.instruction.len() as u8;
-        let site = first.site;
-        return Ok(Movable { site, bytes, form });
+        return Ok(first.movable(known, bytes, form));
     }
     first.several(known, place)
 }
@@ -213,6 +228,21 @@ impl<'c> First<'c> {
         }
     }
 
+    fn movable(&self, known: &Known<'_, '_>, bytes: u8, form: Form) -> Movable {
+        let length = self.instruction.len().max(JUMP_BYTES as usize);
+        let there = known.image.code_from(self.site);
+        let there = there.get(..length).unwrap_or(there);
+        let mut code = [0; FIRST_BYTES_MAX];
+        code[..there.len()].copy_from_slice(there);
+        Movable {
+            site: self.site,
+            bytes,
+            form,
+            code,
+            code_bytes: there.len() as u8,
+        }
+    }
+
     fn place(&self) -> Result<Place, Refusal> {
         judge_instruction(&self.instruction, self.site, 0)
     }
@@ -232,7 +262,12 @@ impl<'c> First<'c> {
             return Some(Form::OneStore);
         }
         if instruction.len() >= 2 && is_in_a_word(2) {
-            return padding.take(*site).map(|at| Form::Hop { at });
+            let at = padding.take(*site)?;
+            let there = known.image.code_from(at).first_chunk::<5>();
+            return there.map(|padding| Form::Hop {
+                at,
+                padding: *padding,
+            });
         }
         None
     }
@@ -277,8 +312,7 @@ impl<'c> First<'c> {
             Place::Call if is_aimable(&last) => Form::Call,
             Place::Call => return Err(Refusal::CallFixed { at: last.ip() }),
         };
-        let bytes = (after - site) as u8;
-        Ok(Movable { site, bytes, form })
+        Ok(self.movable(known, (after - site) as u8, form))
     }
 
     /// Instructions that end at `end`, before five bytes are full: the rest must be padding.
@@ -289,11 +323,7 @@ impl<'c> First<'c> {
             return Err(Refusal::Short { bytes });
         }
         known.nothing_leads_into(&(self.site..needed))?;
-        Ok(Movable {
-            site: self.site,
-            bytes: (end - self.site) as u8,
-            form: Form::Stop,
-        })
+        Ok(self.movable(known, (end - self.site) as u8, Form::Stop))
     }
 }
 

@@ -69,6 +69,14 @@ pub fn functions(file: &[u8], debug: Option<&[u8]>) -> Result<Vec<Function>, Fil
     Ok(judged.collect())
 }
 
+/// The build id of a program or shared object; empty where it has none.
+#[must_use]
+pub fn build_id(file: &[u8]) -> &[u8] {
+    let elf = parse(file).ok();
+    let build_id = elf.and_then(|elf| elf.build_id().ok().flatten());
+    build_id.unwrap_or_default()
+}
+
 fn parse(file: &[u8]) -> Result<Elf<'_>, FileError> {
     let elf = Elf::parse(file).map_err(|error| FileError::NotElf(error.to_string()))?;
     match elf.architecture() {

@@ -10,11 +10,12 @@ use crate::image::Image;
 use crate::refusal::LeadKind;
 use crate::starts::Starts;
 
-/// A direct jump or call.
+/// Something that leads to an address.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Branch {
-    pub(crate) from: u64,
+pub(crate) struct Lead {
     pub(crate) to: u64,
+    /// Where the instruction or the constant is.
+    pub(crate) from: u64,
     pub(crate) kind: LeadKind,
 }
 
@@ -28,7 +29,8 @@ pub(crate) struct Computed {
 /// What the code of a file does.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
-    pub(crate) branches: Vec<Branch>,
+    /// Direct jumps and calls.
+    pub(crate) branches: Vec<Lead>,
     pub(crate) computed: Vec<Computed>,
     /// Addresses of tables of addresses by which code jumps.
     pub(crate) tables: Vec<u64>,
@@ -107,7 +109,7 @@ impl Passed {
                 _ => LeadKind::Jump,
             };
             let to = instruction.near_branch_target();
-            self.branches.push(Branch { from, to, kind });
+            self.branches.push(Lead { to, from, kind });
         }
         let is_by_table = instruction.flow_control() == FlowControl::IndirectBranch
             && instruction.op0_kind() == OpKind::Memory

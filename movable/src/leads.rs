@@ -8,18 +8,9 @@ use object::{
 use crate::distances;
 use crate::frames::Frames;
 use crate::image::{Elf, Image};
-use crate::instructions::Passed;
+use crate::instructions::{Lead, Passed};
 use crate::refusal::LeadKind;
 use crate::starts::Starts;
-
-/// Something that leads to an address in code.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lead {
-    pub(crate) to: u64,
-    /// Where the instruction or the constant is.
-    pub(crate) from: u64,
-    pub(crate) kind: LeadKind,
-}
 
 /// All leads, sorted by where they lead to.
 #[derive(Debug)]
@@ -44,12 +35,7 @@ impl Leads {
             all: Vec::new(),
             relocated: Vec::new(),
         };
-        let branches = passed.branches.iter().map(|branch| Lead {
-            to: branch.to,
-            from: branch.from,
-            kind: branch.kind,
-        });
-        leads.all.extend(branches);
+        leads.all.extend_from_slice(&passed.branches);
         let computed = passed.computed.iter().map(|one| Lead {
             to: one.to,
             from: one.from,

@@ -33,7 +33,7 @@ mod return_address;
 mod starts;
 
 pub use first_bytes::{Form, Movable};
-pub use functions::{Function, functions};
+pub use functions::{Function, build_id, functions};
 pub use refusal::{LeadKind, Refusal};
 
 /// Why a file cannot be looked at.

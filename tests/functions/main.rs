@@ -18,6 +18,7 @@ mod functions_left;
 mod functions_left_records;
 mod functions_many;
 mod functions_modules;
+mod functions_moved;
 mod functions_off;
 mod functions_profile;
 mod functions_run;

@@ -22,6 +22,20 @@ pub struct Candidate<'a> {
     pub offset: u64,
 }
 
+/// Whether `selection` selects the function of `site`.
+pub(crate) fn selects(selection: &Selection, module: &Module, site: &Site) -> bool {
+    let candidate = candidate(module, site);
+    if module.moved.is_empty() {
+        return selection.wants(&candidate);
+    }
+    let of = MovedIn {
+        is_program: module.is_program,
+        has_sites: module.is_beside_sites,
+        may_be_part: false,
+    };
+    selection.wants_moved(&candidate, of)
+}
+
 /// What a selection needs to know about the function of `site`.
 pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     let function = module.function(site);
@@ -234,6 +248,24 @@ impl Selection {
         let wanted = self.wanted.iter().map(|p| p.text.clone());
         let unwanted = self.unwanted.iter().map(|p| format!("!{}", p.text));
         wanted.chain(unwanted).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether functions of any module may be selected for which its compiler left no patch site. `of`: the program.
+    #[must_use]
+    pub fn means_moved(&self, of: MovedIn) -> bool {
+        let is_meant =
+            |pattern: &Pattern| pattern.module.is_some() || !of.has_sites || pattern.is_plain();
+        self.wanted.iter().any(is_meant)
+    }
+
+    /// Whether functions of a module for which its compiler left no patch site may be selected.
+    #[must_use]
+    pub fn means_moved_in(&self, module: &[u8], of: MovedIn) -> bool {
+        let is_meant = |pattern: &Pattern| match &pattern.module {
+            Some(wanted) => glob(wanted.as_bytes(), module),
+            None => of.is_program && (!of.has_sites || pattern.is_plain()),
+        };
+        self.wanted.iter().any(is_meant)
     }
 
     /// Whether this function, for which its compiler left no patch site, is selected. A pattern without a

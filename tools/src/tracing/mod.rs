@@ -8,6 +8,7 @@ pub(crate) mod library;
 pub(crate) mod mapped;
 pub(crate) mod mounts;
 pub(crate) mod movable;
+pub(crate) mod moved_sites;
 pub(crate) mod one_tracer;
 pub(crate) mod options;
 pub(crate) mod preload;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ringmark_console::Failure;
+use ringmark_function_tracer::selection::Candidate;
 use ringmark_function_tracer::sites::{debug_file, handing_on, readable};
 use ringmark_movable::{Function, Refusal};
 
@@ -18,6 +19,7 @@ const BEGINS_WITH_CALL: &str = "it calls within the bytes that a jump would repl
 pub(crate) struct MovableFile {
     /// File name of the module.
     module: Vec<u8>,
+    build_id: Vec<u8>,
     functions: Vec<Function>,
     /// Functions that may end in a jump to one that asks who called it.
     handing_on: BTreeSet<u64>,
@@ -37,9 +39,15 @@ impl MovableFile {
         let name = module.file_name().unwrap_or_default();
         Ok(Self {
             module: name.as_encoded_bytes().to_vec(),
+            build_id: ringmark_movable::build_id(&bytes).to_vec(),
             functions,
             handing_on: handing_on(path).map_err(|error| failed(error.to_string()))?,
         })
+    }
+
+    /// Its build id; empty where it has none.
+    pub(crate) fn build_id(&self) -> &[u8] {
+        &self.build_id
     }
 
     /// Its functions, and places that look like one.
@@ -60,6 +68,19 @@ pub(crate) struct MovableFunction<'f> {
 }
 
 impl<'f> MovableFunction<'f> {
+    /// What selections ask, by each of its names; one without a name has its place for one.
+    pub(crate) fn candidates(self) -> impl Iterator<Item = Candidate<'f>> {
+        const NONE: &[u8] = b"";
+        let nameless = self.function.names.is_empty().then_some(NONE);
+        let names = self.function.names.iter().map(Vec::as_slice);
+        names.chain(nameless).map(move |symbol| Candidate {
+            symbol,
+            module: &self.file.module,
+            bytes: self.function.size,
+            offset: self.function.at,
+        })
+    }
+
     /// Its name for people.
     pub(crate) fn name(self) -> String {
         let symbol = self.function.names.first().map_or(&[][..], Vec::as_slice);
