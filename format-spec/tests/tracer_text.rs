@@ -203,7 +203,10 @@ fn half_an_order_is_refused() {
     assert_eq!(refused(""), WrongLine::Verb(String::new()));
     assert_eq!(refused("trace halt\n"), WrongLine::Verb("halt".into()));
     let said = refused("trace halt\n").to_string();
-    assert!(said.ends_with(", renew, profile or functions"), "{said}");
+    assert!(
+        said.ends_with(", renew, profile, functions or sites"),
+        "{said}"
+    );
     let key = WrongLine::Key("fliter".into());
     assert_eq!(refused("trace start\nfilter=a\nfliter=b\n"), key);
     for (line, expected) in [

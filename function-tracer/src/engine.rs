@@ -299,6 +299,9 @@ impl Engine {
                 path: mapping.map_or_else(|| loaded.name.clone(), |found| found.path.clone()),
                 is_program: position == 0,
                 others: self.modules().filter(|other| other.base == base).collect(),
+                has_sites: self
+                    .modules()
+                    .any(|module| module.moved.is_empty() && !module.sites.is_empty()),
                 forbidden: &forbidden,
             };
             let table = table.take()?;

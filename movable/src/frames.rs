@@ -7,7 +7,7 @@ use gimli::{
 };
 use object::{Object, ObjectSection};
 
-use crate::image::{Elf, Image};
+use crate::image::{ADDRESS_MAX, Elf, Image};
 
 type Bytes<'f> = EndianSlice<'f, LittleEndian>;
 
@@ -80,7 +80,7 @@ impl<'f> Frames<'f> {
                 continue;
             };
             let (start, end) = (entry.initial_address(), entry.end_address());
-            if start < end && image.is_code(start) {
+            if start < end && end <= ADDRESS_MAX && image.is_code(start) {
                 let beginning = self.beginning(&entry, &mut context);
                 self.all.push(Frame {
                     start,

@@ -116,16 +116,19 @@ fn has_own_stacks(elf: &Elf<'_>) -> bool {
 /// Restartable sequences: the kernel compares a thread's place with theirs. Each has a description of four
 /// words, whose second leads to its beginning and whose third is its length.
 fn restartable(elf: &Elf<'_>, image: &Image<'_>, leads: &Leads) -> Vec<Range<u64>> {
-    let Some(section) = elf.section_by_name("__rseq_cs") else {
-        return Vec::new();
-    };
-    let descriptions = (section.address()..)
-        .step_by(32)
-        .take(usize::try_from(section.size() / 32).unwrap_or(0));
-    let sequence = |at: u64| {
-        let pointer = at.checked_add(8)?;
+    let section = elf.section_by_name("__rseq_cs");
+    let bytes = section.as_ref().and_then(|section| section.data().ok());
+    let count = bytes.unwrap_or_default().len() / DESCRIPTION_BYTES;
+    let at = section.map_or(0, |section| section.address());
+    let sequence = |n: usize| {
+        let description = at.checked_add((n * DESCRIPTION_BYTES) as u64)?;
+        let pointer = description.checked_add(8)?;
         let start = leads.pointer_at(pointer).or_else(|| image.word(pointer))?;
-        Some(start..start.saturating_add(image.word(at.checked_add(16)?)?))
+        let length = image.word(description.checked_add(16)?)?;
+        Some(start..start.saturating_add(length))
     };
-    descriptions.filter_map(sequence).collect()
+    (0..count).filter_map(sequence).collect()
 }
+
+/// Bytes of the description of a restartable sequence.
+const DESCRIPTION_BYTES: usize = 32;

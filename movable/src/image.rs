@@ -6,6 +6,9 @@ use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectKind, ObjectSection, SectionFlags};
 
+/// No program has code or data from here on.
+pub(crate) const ADDRESS_MAX: u64 = 1 << 62;
+
 /// A program or shared object in memory.
 pub(crate) type Elf<'f> = ElfFile64<'f, LittleEndian, &'f [u8]>;
 
@@ -52,7 +55,8 @@ impl<'f> Image<'f> {
             let bytes = section.data().unwrap_or_default();
             let at = section.address();
             let is_loaded = has(SHF_ALLOC) && at != 0 && !bytes.is_empty();
-            if !is_loaded || at.checked_add(bytes.len() as u64).is_none() {
+            let end = at.checked_add(bytes.len() as u64);
+            if !is_loaded || end.is_none_or(|end| end > ADDRESS_MAX) {
                 continue;
             }
             let name = section.name_bytes().unwrap_or_default();

@@ -6,7 +6,7 @@ use object::elf::{STT_FUNC, STT_GNU_IFUNC};
 use object::{Object, ObjectSymbol, SymbolFlags};
 
 use crate::frames::Frames;
-use crate::image::{Elf, Image};
+use crate::image::{ADDRESS_MAX, Elf, Image};
 
 /// A place where a function may begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +68,8 @@ impl Starts {
                 continue;
             }
             let start = self.functions.entry(at).or_default();
-            start.end = start.end.max(at.saturating_add(symbol.size()));
+            let end = at.saturating_add(symbol.size()).min(ADDRESS_MAX);
+            start.end = start.end.max(end);
             start.is_resolver |= kind == STT_GNU_IFUNC;
             start.names.extend(name(symbol.name_bytes().ok()));
         }

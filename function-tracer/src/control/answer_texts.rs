@@ -130,8 +130,10 @@ fn about_modules(engine: &Engine) -> impl Iterator<Item = String> {
     let with_moved = engine.modules().filter(|module| !module.moved.is_empty());
     let moved: usize = with_moved.map(|module| module.sites.len()).sum();
     let moved = (moved > 0).then(|| {
-        format!("{moved} of the patch sites take the place of a moved instruction; modules that the program loads are \
-                 looked at while a command traces")
+        format!(
+            "patch sites that take the place of a moved instruction: {moved}; modules that the program loads are looked at \
+             while a command traces"
+        )
     });
     unwatched.into_iter().chain(late).chain(moved)
 }

@@ -160,7 +160,7 @@ pub struct Module {
     pub(crate) moved: Vec<MovedInstruction>,
     /// Whether this is the program, in which a pattern without a module means moved sites, too.
     pub(crate) is_program: bool,
-    /// Whether the same file has sites of its compiler, too.
+    /// Whether a compiler left patch sites, in this file or another one of the process.
     pub(crate) is_beside_sites: bool,
     pub(crate) segments: Vec<Segment>,
 }

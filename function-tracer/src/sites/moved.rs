@@ -57,6 +57,8 @@ pub(crate) struct MovedPlace<'a> {
     pub(crate) is_program: bool,
     /// Modules that share its file.
     pub(crate) others: Vec<&'a Module>,
+    /// Whether a compiler left patch sites anywhere in the process.
+    pub(crate) has_sites: bool,
     /// Functions that must not be traced, by address in memory.
     pub(crate) forbidden: &'a [u64],
 }
@@ -89,7 +91,7 @@ impl MovedPlace<'_> {
             refused: Vec::new(),
             moved: Vec::new(),
             is_program: self.is_program,
-            is_beside_sites: self.others.iter().any(|other| other.moved.is_empty()),
+            is_beside_sites: self.has_sites,
             segments: self.loaded.segments.clone(),
         };
         let (mut refused, mut names) = (Vec::new(), Vec::new());

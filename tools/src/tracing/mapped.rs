@@ -15,7 +15,7 @@ pub(crate) struct MappedFile {
     pub(crate) module: PathBuf,
     /// Whether it is the program.
     pub(crate) is_program: bool,
-    /// Whether its compiler left patch sites.
+    /// Whether a compiler left patch sites, in it or, where it is the program, in any file of the process.
     pub(crate) has_sites: bool,
     /// The sum of this and an address in the file is the address in memory.
     pub(crate) base: u64,
@@ -33,6 +33,10 @@ pub(crate) fn files(pid: u32) -> Vec<MappedFile> {
         }
     }
     files.sort_by_key(|file| !file.is_program);
+    let has_sites = files.iter().any(|file| file.has_sites);
+    if let Some(program) = files.first_mut().filter(|file| file.is_program) {
+        program.has_sites = has_sites;
+    }
     files
 }
 

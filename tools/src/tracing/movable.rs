@@ -95,6 +95,14 @@ impl<'f> MovableFunction<'f> {
         )
     }
 
+    /// Whether a pattern may mean it: the linker's own startup code has no unwind entry, or no caller.
+    pub(crate) fn may_be_meant(self) -> bool {
+        !matches!(
+            self.function.judged,
+            Err(Refusal::NoFrame | Refusal::Outermost | Refusal::Resolver)
+        )
+    }
+
     /// Why it cannot be traced; `None`: it can.
     pub(crate) fn refusal(self) -> Option<String> {
         match &self.function.judged {

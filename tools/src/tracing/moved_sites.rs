@@ -119,13 +119,14 @@ impl MovedSites {
         session: &TracerSession,
         is_over: &impl Fn() -> bool,
     ) -> anyhow::Result<()> {
+        let image = image_of(self.pid);
         let found = self.look();
         found.tell(self.pid);
         let handed_over = found.hand_over(session);
         session.ask(Verb::Sites, &[])?;
         handed_over?;
         let mut followed = Instant::now();
-        while !session.has_ended() && !is_over() {
+        while !session.has_ended() && !is_over() && image_of(self.pid) == image {
             thread::sleep(LOOK_EVERY);
             if followed.elapsed() >= FOLLOW_EVERY {
                 self.look().hand_over(session)?;
@@ -173,7 +174,11 @@ impl MovedSites {
             };
             match OwnedSite::of(function, wanted.symbol) {
                 Ok(site) => sites.push(site),
-                Err(reason) => found.refused.push(format!("{}: {reason}", function.name())),
+                Err(reason) if function.may_be_meant() => {
+                    found.refused.push(format!("{}: {reason}", function.name()));
+                }
+                // Startup code, which patterns match by chance.
+                Err(_) => {}
             }
         }
         if !sites.is_empty() {
@@ -309,6 +314,11 @@ impl ModuleSites {
         parts.push(lines);
         parts
     }
+}
+
+/// What is different after a process has become another program: where the kernel put things for it.
+fn image_of(pid: u32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default()
 }
 
 /// Whether a function of the program of this process can be traced so.

@@ -39,7 +39,10 @@ impl TracerSession {
             let text = format!(
                 "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
             );
-            let untraceable = || inject::require_sites(pid).err();
+            let untraceable = || match moved_sites::has_any(pid) {
+                true => None,
+                false => inject::require_sites(pid).err(),
+            };
             let obstacle = inject::obstacle(pid).or_else(untraceable);
             obstacle.unwrap_or_else(|| Failure::no_target(text))
         };

@@ -36,7 +36,7 @@ pub(crate) const IN_TRAMPOLINES: &[u8] = &[
 /// up to the instruction, and with what that pushes from its end on.
 pub(crate) const IN_MOVED: &[u8] = &[
     0x0f,
-    41, // CFA =
+    38, // CFA =
     0x77,
     8, // rsp + 8
     0x80,
