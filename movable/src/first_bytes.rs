@@ -9,16 +9,14 @@ use crate::frames::{Beginning, Frames};
 use crate::image::Image;
 use crate::instructions::ends;
 use crate::leads::Leads;
-use crate::padding::{Padding, is_padding};
+use crate::padding::Padding;
 use crate::refusal::{LeadKind, Refusal};
-use crate::starts::{Start, Starts};
+use crate::starts::Start;
 
 /// Bytes of the jump to a trampoline.
 const JUMP_BYTES: u64 = 5;
 /// Bytes that are decoded at most.
 const CODE_BYTES_MAX: usize = 64;
-/// What is longer than this is no padding.
-const PADDING_BYTES_MAX: u64 = 64;
 /// Stores are whole within aligned words of these many bytes.
 const WORD_BYTES: u64 = 8;
 const WIDE_WORD_BYTES: u64 = 16;
@@ -78,7 +76,6 @@ impl Movable {
 pub(crate) struct Known<'k, 'f> {
     pub(crate) image: &'k Image<'f>,
     pub(crate) frames: &'k Frames<'f>,
-    pub(crate) starts: &'k Starts,
     pub(crate) leads: &'k Leads,
     /// Code whose places others compare addresses with.
     pub(crate) known_places: &'k [Range<u64>],
@@ -99,7 +96,7 @@ pub(crate) fn judge(
         let bytes = first.instruction.len() as u8;
         return Ok(first.movable(known, bytes, form));
     }
-    first.several(known, place)
+    first.several(known, padding, place)
 }
 
 impl Known<'_, '_> {
@@ -140,18 +137,6 @@ impl Known<'_, '_> {
             return Err(Refusal::KnownPlaces);
         }
         Ok(())
-    }
-
-    /// Whether the function that ends at `end` is followed by padding, at least up to `needed`.
-    fn is_padded(&self, end: u64, needed: u64) -> bool {
-        let Some(section) = end
-            .checked_sub(1)
-            .and_then(|last| self.image.code_around(last))
-        else {
-            return false;
-        };
-        let next = self.starts.after(end - 1).min(section.end());
-        next >= needed && is_padding(self.image, &(end..next.min(end + PADDING_BYTES_MAX)))
     }
 
     /// Refuses bytes of which something leads to another than the first.
@@ -258,7 +243,7 @@ impl<'c> First<'c> {
         let after = instruction.next_ip();
         known.nothing_leads_into(&(*site..after)).ok()?;
         let is_in_a_word = |bytes: u64| site % WORD_BYTES + bytes <= WORD_BYTES;
-        if self.has_room(known) && is_in_a_word(JUMP_BYTES) {
+        if is_in_a_word(JUMP_BYTES) && self.take_room(padding) {
             return Some(Form::OneStore);
         }
         if instruction.len() >= 2 && is_in_a_word(2) {
@@ -272,20 +257,21 @@ impl<'c> First<'c> {
         None
     }
 
-    /// Whether five bytes are free: those of the instruction, or padding after one that never goes on.
-    fn has_room(&self, known: &Known<'_, '_>) -> bool {
+    /// Takes five bytes: those of the instruction, and padding after one that never goes on. `false`: there are not
+    /// as many.
+    fn take_room(&self, padding: &mut Padding) -> bool {
         let (after, needed) = (self.instruction.next_ip(), self.site + JUMP_BYTES);
-        if after >= needed {
-            return true;
-        }
-        ends(&self.instruction)
-            && after >= self.end
-            && known.is_padded(self.end, needed)
-            && known.leads.into(after..needed).is_empty()
+        let is_last = ends(&self.instruction) && after >= self.end;
+        after >= needed || is_last && padding.take_all(after..needed)
     }
 
     /// The form for several instructions.
-    fn several(&mut self, known: &Known<'_, '_>, first: Place) -> Result<Movable, Refusal> {
+    fn several(
+        &mut self,
+        known: &Known<'_, '_>,
+        padding: &mut Padding,
+        first: Place,
+    ) -> Result<Movable, Refusal> {
         let site = self.site;
         let needed = site + JUMP_BYTES;
         let mut place = first;
@@ -296,7 +282,7 @@ impl<'c> First<'c> {
                 return Err(Refusal::CallInside { at: last.ip() });
             }
             if last.next_ip() >= self.end || ends(&last) {
-                return self.with_padding(known, last.next_ip());
+                return self.with_padding(known, padding, last.next_ip());
             }
             last = self.decoder.decode();
             place = judge_instruction(&last, site, written)?;
@@ -316,13 +302,18 @@ impl<'c> First<'c> {
     }
 
     /// Instructions that end at `end`, before five bytes are full: the rest must be padding.
-    fn with_padding(&self, known: &Known<'_, '_>, end: u64) -> Result<Movable, Refusal> {
+    fn with_padding(
+        &self,
+        known: &Known<'_, '_>,
+        padding: &mut Padding,
+        end: u64,
+    ) -> Result<Movable, Refusal> {
         let needed = self.site + JUMP_BYTES;
-        if end < self.end || !known.is_padded(self.end, needed) {
+        known.nothing_leads_into(&(self.site..needed))?;
+        if end < self.end || !padding.take_all(end..needed) {
             let bytes = end - self.site;
             return Err(Refusal::Short { bytes });
         }
-        known.nothing_leads_into(&(self.site..needed))?;
         Ok(self.movable(known, (end - self.site) as u8, Form::Stop))
     }
 }

@@ -54,7 +54,6 @@ pub fn functions(file: &[u8], debug: Option<&[u8]>) -> Result<Vec<Function>, Fil
     let known = Known {
         image: &image,
         frames: &frames,
-        starts: &starts,
         leads: &leads,
         known_places: &known_places,
     };

@@ -35,7 +35,7 @@ impl Padding {
             let section = image.code_around(*end)?;
             let next = starts.after(end.checked_sub(1)?).min(section.end());
             let range = *end..next;
-            let is_free = (JUMP_BYTES..BYTES_MAX).contains(&next.checked_sub(*end)?)
+            let is_free = (1..BYTES_MAX).contains(&next.checked_sub(*end)?)
                 && frames.around(*end).is_none()
                 && leads.into(range.clone()).is_empty()
                 && is_padding(image, &range);
@@ -55,18 +55,36 @@ impl Padding {
             (place + JUMP_BYTES <= end && place < reached.end).then_some((begin, end, place))
         };
         let (begin, end, place) = self.0.range(first..reached.end).find_map(room)?;
-        self.0.remove(&begin);
-        for rest in [begin..place, place + JUMP_BYTES..end] {
-            if rest.end - rest.start >= JUMP_BYTES {
+        self.cut(begin..end, place..place + JUMP_BYTES);
+        Some(place)
+    }
+
+    /// Takes exactly these bytes; `false`: they are no padding, or taken.
+    pub(crate) fn take_all(&mut self, bytes: Range<u64>) -> bool {
+        let before = self.0.range(..=bytes.start).next_back();
+        let around = before.map(|(at, length)| *at..at + length);
+        match around.filter(|around| bytes.end <= around.end) {
+            Some(around) => {
+                self.cut(around, bytes);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes `bytes` out of the piece of padding around them.
+    fn cut(&mut self, piece: Range<u64>, bytes: Range<u64>) {
+        self.0.remove(&piece.start);
+        for rest in [piece.start..bytes.start, bytes.end..piece.end] {
+            if !rest.is_empty() {
                 self.0.insert(rest.start, rest.end - rest.start);
             }
         }
-        Some(place)
     }
 }
 
 /// Whether all of a range is NOPs and traps.
-pub(crate) fn is_padding(image: &Image<'_>, range: &Range<u64>) -> bool {
+fn is_padding(image: &Image<'_>, range: &Range<u64>) -> bool {
     let code = image.code_in(range);
     let mut decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
@@ -88,6 +106,16 @@ pub(crate) fn is_padding(image: &Image<'_>, range: &Range<u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_taken_once() {
+        let mut padding = Padding(BTreeMap::from([(0x1000, 9)]));
+        assert!(!padding.take_all(0x0fff..0x1003) && !padding.take_all(0x1006..0x100a));
+        assert!(padding.take_all(0x1000..0x1004));
+        assert!(!padding.take_all(0x1003..0x1005));
+        assert_eq!(padding.take(0x1010), Some(0x1004));
+        assert_eq!(padding.take(0x1010), None);
+    }
 
     #[test]
     fn room_is_taken_once_and_only_within_reach() {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringmark_reader::{Access, Session, control};
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -48,7 +48,7 @@ fn a_program_without_sites_is_traced_from_its_start() {
     for kind in ["graph", "function", "profile"] {
         let mut command = tool(&fixture);
         // Each call counts, however busy the machine is.
-        command.args(["run", "--wait", "60s", "--kind", kind, "-o"]);
+        command.args(["run", "--wait", "10s", "--kind", kind, "-o"]);
         command.arg(fixture.path("run.rmk")).arg("--").arg(&program);
         command.args(["4", "3000"]);
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -73,25 +73,29 @@ fn a_program_without_sites_is_traced_from_its_start() {
     assert!(told.contains("too_short: too short: 2 bytes"), "{told}");
 }
 
-/// The first bytes of functions in a running program.
-fn bytes_of(program: &Running, file: &PathBuf) -> Vec<u8> {
-    use std::os::unix::fs::FileExt;
-    let functions = ringmark_movable::functions(&fs::read(file).expect("a file"), None);
-    let functions = functions.expect("its functions");
+/// What is added to an address in the file for that in the program.
+fn base_of(program: &Running, file: &Path) -> u64 {
     let maps = fs::read_to_string(format!("/proc/{}/maps", program.id())).expect("maps");
     let name = file.to_string_lossy().into_owned();
     let first = maps.lines().find(|line| line.ends_with(&name));
-    let first = first
-        .and_then(|line| line.split('-').next())
-        .expect("its mapping");
-    let base = u64::from_str_radix(first, 16).expect("an address");
+    let first = first.and_then(|line| line.split('-').next());
+    u64::from_str_radix(first.expect("its mapping"), 16).expect("an address")
+}
+
+/// The first bytes of functions in a running program.
+fn bytes_of(program: &Running, file: &Path) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let functions = ringmark_movable::functions(&fs::read(file).expect("a file"), None);
+    let functions = functions.expect("its functions");
+    let base = base_of(program, file);
     let memory = fs::File::open(format!("/proc/{}/mem", program.id())).expect("its memory");
     let is_meant = |name: &[u8]| MOVABLE.iter().any(|movable| movable.as_bytes() == name);
     let meant = functions
         .iter()
         .filter(|one| one.names.iter().any(|name| is_meant(name)));
     let code = meant.flat_map(|function| {
-        let mut code = [0; 8];
+        // A jump over an instruction shows in its first bytes; one in padding stays.
+        let mut code = [0; 2];
         let read = memory.read_exact_at(&mut code, base + function.at);
         read.expect("its code");
         code
@@ -99,7 +103,7 @@ fn bytes_of(program: &Running, file: &PathBuf) -> Vec<u8> {
     code.collect()
 }
 
-fn start(fixture: &Fixture, program: &PathBuf) -> Running {
+fn start(fixture: &Fixture, program: &Path) -> Running {
     let mut command = fixture.command(program);
     let program = Running::start(command.args(["3", "0"])).expect("it starts");
     // It joins its threads.
@@ -482,5 +486,79 @@ fn nothing_but_patterns_with_a_module_means_a_library() {
         told.stdout_text().contains("libc.so") || told.code() == 4,
         "{told:?}"
     );
+    let _ = end(program);
+}
+
+/// A request names places of a file. What does not fit memory is refused, and nothing of it becomes code.
+#[test]
+fn a_request_that_does_not_fit_the_program_is_refused() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("moved-refused");
+    let file = build(&fixture);
+    let program = start(&fixture, &file);
+    let untouched = bytes_of(&program, &file);
+    let pid = program.id();
+    let words = format!("trace start -p {pid} -F hop --detach");
+    let _ = ringmark(&fixture, &words, &[]).expect_code(0);
+    let _ = ringmark(&fixture, &format!("trace stop -p {pid}"), &[]).expect_code(0);
+    let places = ringmark_reader::find::by_pid(pid).expect("a session");
+    let session = Session::open_found(&places[0], Access::Control).expect("a session");
+    let ask = |request: &str| control::request(&session, request, LIMIT).expect("an answer");
+    let bytes = fs::read(&file).expect("a file");
+    let build_id: String = ringmark_movable::build_id(&bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    let base = base_of(&program, &file);
+    let functions = ringmark_movable::functions(&bytes, None).expect("its functions");
+    let one = functions
+        .iter()
+        .find(|one| one.names.iter().any(|name| name == b"one_store"));
+    let at = one.expect("one_store").at;
+    let module = format!("module={base:x} {build_id}");
+    for (line, why) in [
+        // Other code than there is; the middle of an instruction; outside; in data; a hop into code.
+        (
+            format!("{at:x} 9 {at:x} - may_change b802000000 x"),
+            "not that of its file",
+        ),
+        (format!("{at:x} 9 {:x} - may_change 010000 x", at + 1), ""),
+        (
+            format!("{at:x} 9 ffffff - may_change 00 x"),
+            "outside the code",
+        ),
+        (
+            format!("{at:x} 9 0 - may_change 7f454c x"),
+            "outside the code",
+        ),
+        (
+            format!("{at:x} 9 {at:x} {at:x}:0000000000 may_change b801 x"),
+            "",
+        ),
+        (
+            format!(
+                "{at:x} 9 {at:x} {:x}:cccccccccc may_change b801 x",
+                at + 0x1000
+            ),
+            "",
+        ),
+    ] {
+        let answer = ask(&format!("trace sites\n{module}\nmoved={line}\n"));
+        assert_eq!(answer.status, 0, "{}", answer.text);
+        let is_refused = answer.text.contains("sites=0") && answer.text.contains(why);
+        assert!(is_refused, "{line}: {}", answer.text);
+    }
+    for wrong in [
+        format!("trace sites\nmodule={base:x} 00\nmoved={at:x} 9 {at:x} - may_change b801 x\n"),
+        format!("trace sites\nmodule=1000 {build_id}\nmoved={at:x} 9 {at:x} - may_change b801 x\n"),
+        format!("trace sites\nmoved={at:x} 9 {at:x} - may_change b801 x\n"),
+        format!("trace sites\n{module}\nmoved={at:x} 9 {at:x}\n"),
+    ] {
+        let answer = ask(&wrong);
+        assert_ne!(answer.status, 0, "{wrong}: {}", answer.text);
+    }
+    assert_eq!(bytes_of(&program, &file), untouched);
     let _ = end(program);
 }

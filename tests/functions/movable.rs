@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringmark_movable::{Form, Function, LeadKind, Refusal, functions};
+use ringmark_movable::{Form, Function, LeadKind, Movable, Refusal, functions};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, compile};
 use ringmark_tests::random::Random;
@@ -204,6 +204,23 @@ fn code_at(file: &[u8], at: u64, length: usize) -> Vec<u8> {
         .unwrap_or_default()
 }
 
+/// That no byte is changed for two functions.
+fn changed_once<'m>(path: &Path, accepted: impl Iterator<Item = &'m Movable>) {
+    let mut changed: Vec<_> = accepted
+        .flat_map(|movable| {
+            let at = movable.site;
+            match movable.form {
+                Form::Hop { at: hop, .. } => vec![(at, at + 2), (hop, hop + 5)],
+                _ => vec![(at, at + 5)],
+            }
+        })
+        .collect();
+    changed.sort_unstable();
+    for two in changed.windows(2) {
+        assert!(two[0].1 <= two[1].0, "{}: {two:x?}", path.display());
+    }
+}
+
 #[test]
 fn another_disassembler_sees_the_same_instructions() {
     if !require_tools(&["gcc", "objdump"]) {
@@ -237,6 +254,7 @@ fn another_disassembler_sees_the_same_instructions() {
         }
         println!("{}: {} accepted", path.display(), accepted.len());
         assert!(wrong.is_empty(), "{}: {wrong:#?}", path.display());
+        changed_once(&path, accepted.iter().map(|(_, movable)| movable));
         let functions = found
             .iter()
             .filter(|one| !matches!(one.judged, Err(Refusal::NotCalled)));

@@ -1,12 +1,6 @@
 //! The functions of the C library that the way of a call uses. None of them may be traced: the slow way would
 //! enter itself again.
 
-use core::ffi::c_void;
-
-unsafe extern "C" {
-    fn bcmp(a: *const c_void, b: *const c_void, bytes: usize) -> i32;
-}
-
 /// Their addresses, as the loader has bound them: of several implementations the one in use.
 pub(crate) fn own_calls() -> Vec<u64> {
     let mut calls: Vec<u64> = [
@@ -14,7 +8,6 @@ pub(crate) fn own_calls() -> Vec<u64> {
         libc::memmove as *const () as u64,
         libc::memset as *const () as u64,
         libc::memcmp as *const () as u64,
-        bcmp as *const () as u64,
         libc::strlen as *const () as u64,
         libc::clock_gettime as *const () as u64,
         libc::pthread_self as *const () as u64,

@@ -56,11 +56,6 @@ impl Site {
     pub fn return_address(&self) -> u64 {
         self.address.wrapping_add(self.form.call_end())
     }
-
-    /// Address of the jump in padding that the site leads to, if it has one.
-    pub(crate) fn hop_address(&self) -> Option<u64> {
-        Some(self.address.wrapping_add_signed(self.form.hop()?.into()))
-    }
 }
 
 /// A function with a patch site.

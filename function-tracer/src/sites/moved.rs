@@ -2,6 +2,8 @@
 //! finds them in the module's file; here each is compared with memory. The instruction itself is read
 //! from memory, so nothing that a request says becomes code.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::loader::{Held, Loaded, Segment};
@@ -95,14 +97,20 @@ impl MovedPlace<'_> {
             segments: self.loaded.segments.clone(),
         };
         let (mut refused, mut names) = (Vec::new(), Vec::new());
+        let mut taken = Taken::default();
+        for site in self.others.iter().flat_map(|other| &other.sites) {
+            taken.add(bytes_of(site.address, &site.form));
+        }
         for entry in table.entries {
-            match self.site(&entry, &module) {
+            match self.site(&entry, &module, &taken) {
                 Ok(None) => {}
                 Ok(Some((form, instruction))) => {
                     let index = u32::try_from(module.sites.len()).unwrap_or(u32::MAX);
+                    let address = module.base.wrapping_add(entry.site);
+                    taken.add(bytes_of(address, &form));
                     module.sites.push(Site {
                         id: SiteId(next.saturating_add(index)),
-                        address: module.base.wrapping_add(entry.site),
+                        address,
                         kind: SiteKind::Entry,
                         function: index,
                         form,
@@ -136,6 +144,7 @@ impl MovedPlace<'_> {
         &self,
         entry: &MovedEntry,
         new: &Module,
+        taken: &Taken,
     ) -> Result<Option<(Form, MovedInstruction)>, Reason> {
         let at = new.base.wrapping_add(entry.site);
         let is_known = |module: &&&Module| {
@@ -159,29 +168,22 @@ impl MovedPlace<'_> {
         let hop = hop.map(|(hop, code)| (new.base.wrapping_add(*hop), code.as_slice()));
         let form = arch::read_moved(&code, at, hop.map(|(hop, _)| hop))?;
         match hop {
-            Some((hop, code)) => self.check_hop(hop, code, new)?,
+            Some((hop, code)) => {
+                let _ = self.code(hop)?;
+                if self.read(hop, HOP_BYTES)? != code {
+                    return Err(Reason::OtherCode);
+                }
+            }
             // What follows an instruction that never goes on is replaced, too.
             None if instruction.length() < HOP_BYTES && !instruction.never_goes_on() => {
                 return Err(UnfitCode::Unmovable(code).into());
             }
             None => {}
         }
-        Ok(Some((form, instruction)))
-    }
-
-    /// Checks that nothing is in the padding of a hop.
-    fn check_hop(&self, hop: u64, code: &[u8], new: &Module) -> Result<(), Reason> {
-        let _ = self.code(hop)?;
-        let overlaps = |other: u64| other.abs_diff(hop) < HOP_BYTES as u64;
-        let hops = |module: &Module| {
-            let mut sites = module.sites.iter();
-            sites.any(|site| site.hop_address().is_some_and(overlaps))
-        };
-        let is_taken = hops(new) || self.others.iter().any(|module| hops(module));
-        if is_taken || self.read(hop, HOP_BYTES)? != code {
-            return Err(Reason::OtherCode);
+        match bytes_of(at, &form).any(|bytes| taken.overlaps(&bytes)) {
+            true => Err(Reason::OtherCode),
+            false => Ok(Some((form, instruction))),
         }
-        Ok(())
     }
 
     /// The segment of code that holds an address.
@@ -197,5 +199,47 @@ impl MovedPlace<'_> {
     fn read(&self, at: u64, length: usize) -> Result<Vec<u8>, Reason> {
         let found = self.held.read(&self.loaded.segments, at, length);
         found.ok_or(Reason::Outside)
+    }
+}
+
+/// The bytes that sites change, by their first: no two sites may change the same.
+#[derive(Debug, Default)]
+struct Taken(BTreeMap<u64, u64>);
+
+impl Taken {
+    fn add(&mut self, bytes: impl Iterator<Item = Range<u64>>) {
+        self.0.extend(bytes.map(|bytes| (bytes.start, bytes.end)));
+    }
+
+    fn overlaps(&self, bytes: &Range<u64>) -> bool {
+        let before = self.0.range(..bytes.end).next_back();
+        before.is_some_and(|(_, end)| *end > bytes.start)
+    }
+}
+
+/// The bytes that a site changes: its own, and those of a jump in padding.
+fn bytes_of(at: u64, form: &Form) -> impl Iterator<Item = Range<u64>> {
+    let own = at..at.saturating_add(form.length() as u64);
+    let hop = form
+        .hop()
+        .map(|offset| at.wrapping_add_signed(offset.into()));
+    let hop = hop.map(|hop| hop..hop.saturating_add(HOP_BYTES as u64));
+    std::iter::once(own).chain(hop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_byte_is_taken_twice() {
+        let mut taken = Taken::default();
+        taken.add([10..15, 20..22].into_iter());
+        for free in [5..10, 15..20, 22..30] {
+            assert!(!taken.overlaps(&free), "{free:?}");
+        }
+        for overlapping in [5..11, 14..15, 12..13, 10..15, 15..21, 21..22, 0..100] {
+            assert!(taken.overlaps(&overlapping), "{overlapping:?}");
+        }
     }
 }
