@@ -309,11 +309,11 @@ impl<'c> First<'c> {
         end: u64,
     ) -> Result<Movable, Refusal> {
         let needed = self.site + JUMP_BYTES;
-        known.nothing_leads_into(&(self.site..needed))?;
         if end < self.end || !padding.take_all(end..needed) {
             let bytes = end - self.site;
             return Err(Refusal::Short { bytes });
         }
+        known.nothing_leads_into(&(self.site..end))?;
         Ok(self.movable(known, (end - self.site) as u8, Form::Stop))
     }
 }

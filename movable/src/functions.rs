@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
-use crate::FileError;
+use crate::file_error::FileError;
 use crate::first_bytes::{Known, Movable, judge};
 use crate::frames::Frames;
 use crate::image::{Elf, Image};

@@ -13,7 +13,7 @@
 //! 4. `padding`: bytes between functions that nothing executes.
 //! 5. `first_bytes`: one function's first instructions, judged. `return_address`: the functions whose
 //!    return address must stay.
-//! 6. `functions`: all of it together.
+//! 6. `functions`: all of it together. `file_error`: why a file has none.
 //!
 //! Whatever the file holds, the answer is a list or a [`FileError`]. A doubt counts against the
 //! function.
@@ -21,6 +21,7 @@
 #![warn(missing_docs)]
 
 mod distances;
+mod file_error;
 mod first_bytes;
 mod frames;
 mod functions;
@@ -32,19 +33,7 @@ mod refusal;
 mod return_address;
 mod starts;
 
+pub use file_error::FileError;
 pub use first_bytes::{Form, Movable};
 pub use functions::{Function, build_id, functions};
 pub use refusal::{LeadKind, Refusal};
-
-/// Why a file cannot be looked at.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FileError {
-    /// It is no ELF file for x86-64.
-    #[error("no ELF file for x86-64: {0}")]
-    NotElf(String),
-    /// Its functions cannot be traced so.
-    #[error(
-        "compiled by Go, whose functions move their stacks: return addresses and frames must stay"
-    )]
-    Go,
-}

@@ -1,11 +1,10 @@
 //! Patch sites for functions whose compiler left none, as the tool has found them in the files of modules.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use ringmark_format::tracer_text::{AnswerLine, Count, MovedSite};
 use rustix::process::getppid;
+use rustix::thread::{Timespec, nanosleep};
 
 use super::answer_texts;
 use super::request_error::RequestError;
@@ -18,9 +17,12 @@ use crate::tracers::Tracers;
 
 /// Whether the command that has started this program has handed over all that it found.
 static ARE_THERE: AtomicBool = AtomicBool::new(false);
-/// How long a program waits for that.
-const WAIT_MAX: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_micros(200);
+/// How often a program looks for that: for 10 s.
+const LOOKS_MAX: usize = 10_000;
+const LOOK_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 
 /// Adds the sites of a request, and those that came before it for the same module. Tracers that are on and
 /// want them trace them from now on.
@@ -65,9 +67,11 @@ pub(super) fn wait_for(pid: u32) {
         let parent = getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
         parent.cast_unsigned() == pid
     };
-    let begun = Instant::now();
-    while !ARE_THERE.load(Relaxed) && is_parent() && begun.elapsed() < WAIT_MAX {
-        thread::sleep(LOOK_EVERY);
+    for _ in 0..LOOKS_MAX {
+        if ARE_THERE.load(Relaxed) || !is_parent() {
+            return;
+        }
+        let _ = nanosleep(&LOOK_EVERY);
     }
 }
 

@@ -55,6 +55,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "movable/src/",
         &[
+            "file_error",
             "refusal",
             "image",
             "frames",

@@ -42,7 +42,7 @@ impl<'a> Attached<'a> {
         let mut moved = MovedSites::of(pid, &wanted.name_lines());
         let found = moved.look();
         let attached = Self {
-            session: TracerSession::find_or_load(pid, rings, &found)?,
+            session: TracerSession::find_or_load(pid, rings, found.any())?,
             of: OneTracer {
                 pid,
                 tracer: Some(wanted.kind.to_owned()),

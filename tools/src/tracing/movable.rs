@@ -8,6 +8,8 @@ use ringmark_function_tracer::selection::Candidate;
 use ringmark_function_tracer::sites::{debug_file, handing_on, readable};
 use ringmark_movable::{Function, Refusal};
 
+use super::mapped;
+
 /// Why a function cannot be traced although its first instructions can be moved.
 const NEEDS_STOP: &str = "a jump does not fit over its first instruction, and threads may stand between those that it \
                           would replace";
@@ -120,4 +122,14 @@ impl<'f> MovableFunction<'f> {
         let function = self.function;
         function.keeps_return_address || self.file.handing_on.contains(&function.at)
     }
+}
+
+/// Whether a function of the program of this process can be traced so.
+pub(crate) fn has_any(pid: u32) -> bool {
+    let program = mapped::files(pid).into_iter().find(|file| file.is_program);
+    let movable = program.and_then(|file| MovableFile::read(&file.path, &file.module).ok());
+    movable.is_some_and(|file| {
+        file.functions()
+            .any(|function| function.refusal().is_none())
+    })
 }

@@ -243,14 +243,12 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl FoundSites {
-    /// Whether no function can be traced.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.modules.is_empty()
-    }
-
-    /// Why the first of those that were meant cannot be traced.
-    pub(crate) fn first_refusal(&self) -> Option<&str> {
-        self.refused.first().map(String::as_str)
+    /// Whether a function can be traced; the error: why the first of those that were meant cannot.
+    pub(crate) fn any(&self) -> Result<(), Option<&str>> {
+        match self.modules.is_empty() {
+            true => Err(self.refused.first().map(String::as_str)),
+            false => Ok(()),
+        }
     }
 
     /// Prints on standard error what cannot be traced.
@@ -319,16 +317,6 @@ impl ModuleSites {
 /// What is different after a process has become another program: where the kernel put things for it.
 fn image_of(pid: u32) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default()
-}
-
-/// Whether a function of the program of this process can be traced so.
-pub(crate) fn has_any(pid: u32) -> bool {
-    let program = mapped::files(pid).into_iter().find(|file| file.is_program);
-    let movable = program.and_then(|file| MovableFile::read(&file.path, &file.module).ok());
-    movable.is_some_and(|file| {
-        file.functions()
-            .any(|function| function.refusal().is_none())
-    })
 }
 
 #[cfg(test)]

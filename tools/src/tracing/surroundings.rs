@@ -10,7 +10,7 @@ use ringmark_attach::{Options, Permission};
 use ringmark_reader::host::Finding;
 use ringmark_reader::{Access, Session, find};
 
-use super::{inject, library, mounts, moved_sites};
+use super::{inject, library, mounts, movable};
 use ringmark_console::units::counted;
 
 /// What compilers are given to make functions traceable.
@@ -213,7 +213,7 @@ fn attach(pid: u32) -> Result<Finding, Finding> {
     }
     let prepared = inject::require_sites(pid);
     if let Err(failure) = prepared
-        && !moved_sites::has_any(pid)
+        && !movable::has_any(pid)
     {
         return Err(Finding::fails(ABOUT, failure.text, WITHOUT_SITES));
     }

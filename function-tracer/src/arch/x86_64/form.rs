@@ -17,9 +17,9 @@
 //! must lie in one aligned word of 8. Where an instruction was moved, no thread can be between two bytes of
 //! it. The jump in padding stays there for ever, because a thread may be about to take it.
 
-use super::distance::disabled_head;
+use super::ReturnPlace;
+use super::distance::{disabled_head, distance};
 use super::nops::{self, TEST};
-use super::{ReturnPlace, trampoline_code};
 use crate::arch::{Bytes, Edit, Origin, STEPS, SiteState, UnfitCode};
 
 const CALL: u8 = 0xe8;
@@ -375,7 +375,7 @@ impl Form {
 
     /// Distance of the call in the site at `at` to address `to`, if that is within reach.
     pub(crate) fn distance(&self, at: u64, to: u64) -> Option<i32> {
-        trampoline_code::distance(at.wrapping_add(self.call_end()), to)
+        distance(at.wrapping_add(self.call_end()), to)
     }
 }
 

@@ -6,7 +6,7 @@
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use super::decode::{always_jumps, is_return};
-use super::trampoline_code::distance;
+use super::distance::distance;
 use crate::arch::UnfitCode;
 
 /// Longest instruction.

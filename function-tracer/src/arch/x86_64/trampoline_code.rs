@@ -2,6 +2,7 @@
 //! changed. It pushes the site's number and jumps through the site's word in a table of targets. To
 //! change a target is one store of data, without a moment in which the site has none.
 
+use super::distance::distance;
 use super::moved::{MOVED_BYTES_MAX, MovedInstruction};
 
 /// Bytes of a trampoline.
@@ -93,9 +94,4 @@ pub(crate) const MOVED_SITE_FROM_CALL: usize = MOVED_SITE - MOVED_AT;
 pub(crate) fn write_hop(at: u64, trampoline_at: u64) -> Option<[u8; HOP_BYTES]> {
     let [d0, d1, d2, d3] = distance(at + HOP_BYTES as u64, trampoline_at)?.to_le_bytes();
     Some([0xe9, d0, d1, d2, d3])
-}
-
-/// The operand of a relative jump or call to `to` that ends at `from`. `None`: out of reach.
-pub(super) fn distance(from: u64, to: u64) -> Option<i32> {
-    i32::try_from(to.wrapping_sub(from).cast_signed()).ok()
 }

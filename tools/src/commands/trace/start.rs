@@ -66,7 +66,8 @@ impl StartArgs {
         }
         let mut moved = MovedSites::of(self.of.pid, &self.names.lines());
         let found = moved.look();
-        let session = TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring), &found)?;
+        let session =
+            TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring), found.any())?;
         found.tell(self.of.pid);
         found.hand_over(&session)?;
         if self.names.is_empty() {
