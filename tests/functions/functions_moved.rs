@@ -491,6 +491,37 @@ fn nothing_but_patterns_with_a_module_means_a_library() {
     let _ = end(program);
 }
 
+/// Sites that there are not in a program with the code of `one_store` at this address.
+fn unfit(at: u64) -> [(String, &'static str); 6] {
+    let (inside, data) = (at + 1, at + 0x1000);
+    [
+        // Other code than there is.
+        (
+            format!("{at:x} 9 {at:x} - may_change b802000000 x"),
+            "not that of its file",
+        ),
+        // The middle of an instruction.
+        (format!("{at:x} 9 {inside:x} - may_change 010000 x"), ""),
+        (
+            format!("{at:x} 9 ffffff - may_change 00 x"),
+            "outside the code",
+        ),
+        (
+            format!("{at:x} 9 0 - may_change 7f454c x"),
+            "outside the code",
+        ),
+        // Jumps in code, and in data.
+        (
+            format!("{at:x} 9 {at:x} {at:x}:0000000000 may_change b801 x"),
+            "",
+        ),
+        (
+            format!("{at:x} 9 {at:x} {data:x}:cccccccccc may_change b801 x"),
+            "",
+        ),
+    ]
+}
+
 /// A request names places of a file. What does not fit memory is refused, and nothing of it becomes code.
 #[test]
 fn a_request_that_does_not_fit_the_program_is_refused() {
@@ -520,33 +551,7 @@ fn a_request_that_does_not_fit_the_program_is_refused() {
         .find(|one| one.names.iter().any(|name| name == b"one_store"));
     let at = one.expect("one_store").at;
     let module = format!("module={base:x} {build_id}");
-    for (line, why) in [
-        // Other code than there is; the middle of an instruction; outside; in data; a hop into code.
-        (
-            format!("{at:x} 9 {at:x} - may_change b802000000 x"),
-            "not that of its file",
-        ),
-        (format!("{at:x} 9 {:x} - may_change 010000 x", at + 1), ""),
-        (
-            format!("{at:x} 9 ffffff - may_change 00 x"),
-            "outside the code",
-        ),
-        (
-            format!("{at:x} 9 0 - may_change 7f454c x"),
-            "outside the code",
-        ),
-        (
-            format!("{at:x} 9 {at:x} {at:x}:0000000000 may_change b801 x"),
-            "",
-        ),
-        (
-            format!(
-                "{at:x} 9 {at:x} {:x}:cccccccccc may_change b801 x",
-                at + 0x1000
-            ),
-            "",
-        ),
-    ] {
+    for (line, why) in unfit(at) {
         let answer = ask(&format!("trace sites\n{module}\nmoved={line}\n"));
         assert_eq!(answer.status, 0, "{}", answer.text);
         let is_refused = answer.text.contains("sites=0") && answer.text.contains(why);

@@ -30,11 +30,11 @@ fn by_name(file: &Path) -> BTreeMap<String, Function> {
 }
 
 #[test]
-fn each_trap_is_seen() {
+fn what_can_be_moved_has_its_form() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let fixture = Fixture::new("movable-traps");
+    let fixture = Fixture::new("movable-forms");
     let found = by_name(&traps(&fixture));
     let form = |name: &str| found[name].judged.expect(name).form;
     assert_eq!(form("one_store"), Form::OneStore);
@@ -43,8 +43,17 @@ fn each_trap_is_seen() {
     assert_eq!(form("several"), Form::Stop);
     assert_eq!(form("flags_of_its_own"), Form::Stop);
     assert_eq!(form("calls_last"), Form::Call);
+    let keeps = |name: &str| found[name].keeps_return_address;
+    assert!(keeps("reads_return_address") && keeps("jumps_to_a_reader") && !keeps("hop"));
+}
 
-    let refusal = |name: &str| found[name].judged.expect_err(name);
+#[test]
+fn whatever_leads_into_the_first_bytes_is_seen() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("movable-leads");
+    let found = by_name(&traps(&fixture));
     for (name, kind) in [
         ("jumped_into", LeadKind::Jump),
         ("called_into", LeadKind::Call),
@@ -52,57 +61,43 @@ fn each_trap_is_seen() {
         ("pointed_into", LeadKind::Pointer),
         ("computed_into", LeadKind::Address),
     ] {
-        let at = found[name].at;
-        match refusal(name) {
-            Refusal::LeadsInto {
-                kind: found, to, ..
-            } => {
-                assert_eq!((found, to), (kind, at + 1), "{name}");
-            }
+        let expected = (kind, found[name].at + 1);
+        match found[name].judged.expect_err(name) {
+            Refusal::LeadsInto { kind, to, .. } => assert_eq!((kind, to), expected, "{name}"),
             other => panic!("{name}: {other}"),
         }
     }
+    let from = found["loops"].at + 3;
+    let refused = found["loops"].judged.expect_err("a loop");
+    assert_eq!(refused, Refusal::Loop { from });
+}
+
+#[test]
+fn each_trap_is_seen() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("movable-traps");
+    let found = by_name(&traps(&fixture));
     let at = |name: &str| found[name].at;
+    let second = |name: &str| at(name) + 1;
+    let (call, fixed) = (second("call_inside"), second("call_fixed"));
+    let (trap, undefined, outer) = (at("traps"), at("undefined"), at("outer"));
     for (name, expected) in [
-        (
-            "loops",
-            Refusal::Loop {
-                from: at("loops") + 3,
-            },
-        ),
-        (
-            "call_inside",
-            Refusal::CallInside {
-                at: at("call_inside") + 1,
-            },
-        ),
-        (
-            "call_fixed",
-            Refusal::CallFixed {
-                at: at("call_fixed") + 1,
-            },
-        ),
+        ("call_inside", Refusal::CallInside { at: call }),
+        ("call_fixed", Refusal::CallFixed { at: fixed }),
         ("transaction", Refusal::Transaction),
-        ("traps", Refusal::Trap { at: at("traps") }),
+        ("traps", Refusal::Trap { at: trap }),
         ("reads_flags", Refusal::ReadsFlags),
         ("pops", Refusal::PopsReturnAddress),
-        (
-            "undefined",
-            Refusal::Undefined {
-                at: at("undefined"),
-            },
-        ),
+        ("short_jump", Refusal::ShortJump),
+        ("undefined", Refusal::Undefined { at: undefined }),
         ("too_short", Refusal::Short { bytes: 2 }),
         ("no_frame", Refusal::NoFrame),
         ("not_called", Refusal::NotCalled),
         ("of_a_signal", Refusal::Signal),
         ("outermost", Refusal::Outermost),
-        (
-            "inside",
-            Refusal::Inside {
-                around: at("outer"),
-            },
-        ),
+        ("inside", Refusal::Inside { around: outer }),
         ("part.cold", Refusal::Part),
         ("resolver", Refusal::Resolver),
         ("relocated", Refusal::Relocated),
@@ -110,12 +105,8 @@ fn each_trap_is_seen() {
         ("restartable", Refusal::KnownPlaces),
         ("writable", Refusal::Writable),
     ] {
-        assert_eq!(refusal(name), expected, "{name}");
+        assert_eq!(found[name].judged, Err(expected), "{name}");
     }
-    // One store over the first instruction touches nothing of the second.
-    assert!(matches!(form("short_jump"), Form::Hop { .. }));
-    let keeps = |name: &str| found[name].keeps_return_address;
-    assert!(keeps("reads_return_address") && keeps("jumps_to_a_reader") && !keeps("hop"));
 }
 
 /// Libraries and programs as the distribution has them, as far as they are here.

@@ -156,7 +156,7 @@ computed:
         end pops
 
         begin short_jump
-        mov eax, edi
+        cld
         jrcxz 1f
         inc eax
 1:      ret
