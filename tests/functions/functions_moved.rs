@@ -375,7 +375,7 @@ fn putting_on_and_taking_off_harms_no_thread() {
         return;
     }
     let fixture = Fixture::new("moved-churn");
-    let (functions, cycles) = if is_long() { (1000, 500) } else { (200, 25) };
+    let (functions, cycles) = if is_long() { (800, 625) } else { (200, 25) };
     let source = fixture.path("many.c");
     fs::write(&source, many(functions)).expect("a file");
     let file = compile(&fixture, &source.to_string_lossy(), "many", "-O2 -pthread");
