@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{
-    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, ProfileEvent, Request,
-    RequestLine, Site, Syntax, TracerLine, TracerState, TriggerLine, Untraceable, Verb, WrongLine,
-    count, starts,
+    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, MovedSite, ProfileEvent,
+    Request, RequestLine, Site, Syntax, TracerLine, TracerState, TriggerLine, Untraceable, Verb,
+    WrongLine, count, starts,
 };
 
 /// Texts as they come from symbol tables and users.
@@ -36,7 +36,29 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
         RequestLine::LeaseMs(number),
         RequestLine::From(number),
         RequestLine::Refused,
+        RequestLine::Module {
+            base: number,
+            build_id: "00ff",
+        },
+        RequestLine::More,
+        RequestLine::Await(7),
     ];
+    let site = MovedSite {
+        function: number,
+        bytes: number,
+        site: number,
+        hop: None,
+        keeps_return_address: true,
+        code: "b801000000",
+        name: text,
+    };
+    let hop = Some((number, "cccccccccc"));
+    let with_hop = MovedSite {
+        hop,
+        keeps_return_address: false,
+        ..site
+    };
+    lines.extend([site, with_hop].map(RequestLine::Moved));
     lines.extend([Syntax::Glob, Syntax::Regex].map(RequestLine::Match));
     lines.extend(TracerKind::ALL.iter().copied().map(RequestLine::Kind));
     lines
@@ -181,7 +203,10 @@ fn half_an_order_is_refused() {
     assert_eq!(refused(""), WrongLine::Verb(String::new()));
     assert_eq!(refused("trace halt\n"), WrongLine::Verb("halt".into()));
     let said = refused("trace halt\n").to_string();
-    assert!(said.ends_with(", renew, profile or functions"), "{said}");
+    assert!(
+        said.ends_with(", renew, profile, functions or sites"),
+        "{said}"
+    );
     let key = WrongLine::Key("fliter".into());
     assert_eq!(refused("trace start\nfilter=a\nfliter=b\n"), key);
     for (line, expected) in [

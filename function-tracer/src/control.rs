@@ -6,7 +6,7 @@
 //! - `requested`: what the lines of a request say together.
 //! - `process_tracers`: the tracers of the process, under a lock; `fork_hooks`: forks wait for it.
 //! - `answer_texts`, `request_error`: the answers.
-//! - `lease`: ends what was not renewed. `profile_report`: what profile tracers have gathered.
+//! - `moved_sites`: takes the sites for which the tool has looked. `lease`: ends what was not renewed. `profile_report`: what profile tracers have gathered.
 //!
 //! The life of a lease:
 //!
@@ -19,6 +19,7 @@
 mod answer_texts;
 mod fork_hooks;
 mod lease;
+mod moved_sites;
 mod process_tracers;
 mod profile_report;
 mod request_error;
@@ -31,7 +32,7 @@ use crate::engine::{Engine, with_engine};
 use crate::loader_watch::turns;
 use crate::patch::Threads;
 use crate::patch::code_objects::CodeObjects;
-use crate::record::{self, callbacks::Callback};
+use crate::record::{self, callbacks::Callback, open_calls::OwnWork};
 use crate::tracers::{Tracer, TracerError, TracerKind, TracerOptions, Tracers};
 pub use process_tracers::with_tracers;
 pub use request_error::RequestError;
@@ -44,6 +45,7 @@ pub fn install() {
 }
 
 fn install_with(threads: Threads) {
+    let _own = OwnWork::begin();
     arch::prepare_decoder();
     fork_hooks::install(threads);
     if process_tracers::lock().is_some() {
@@ -62,7 +64,7 @@ fn install_with(threads: Threads) {
     let _ = tracers.register("graph", TracerOptions::new(TracerKind::Graph));
     let _ = tracers.register("function", TracerOptions::new(TracerKind::Function));
     drop(guard);
-    ringmark::client::answer_requests(TRACE, answer, idle);
+    ringmark::client::answer_requests(TRACE, answer_as_helper, idle);
 }
 
 /// Sets the function that a callback tracer calls, and makes the tracer on first use. Functions are
@@ -96,16 +98,29 @@ pub fn install_and_start(threads: Threads, requests: &str) -> Result<(), Request
     install_with(threads);
     let result = with_tracers(|tracers| start_all(tracers, requests));
     with_engine(threads, Engine::threads_run);
-    result
+    if let Ok(Some(pid)) = result {
+        moved_sites::wait_for(pid);
+    }
+    result.map(drop)
 }
 
-fn start_all(tracers: &mut Tracers, requests: &str) -> Result<(), RequestError> {
+/// Returns the process whose sites are to be waited for.
+fn start_all(tracers: &mut Tracers, requests: &str) -> Result<Option<u32>, RequestError> {
+    let mut awaited = None;
     for lines in starts(requests) {
         let lines = lines.into_iter().map(RequestLine::parse);
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        start(tracers, Requested::read(&lines)?)?;
+        let requested = Requested::read(&lines)?;
+        awaited = awaited.or(requested.awaited);
+        start(tracers, requested)?;
     }
-    Ok(())
+    Ok(awaited)
+}
+
+/// The same on the thread that answers requests, which does nothing of the program's.
+fn answer_as_helper(request: &str) -> Result<String, String> {
+    OwnWork::begin().for_ever();
+    answer(request)
 }
 
 /// Does what a request says and returns the answer.
@@ -146,6 +161,7 @@ fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
             engine.rescan();
             answer_texts::status(tracers, engine)
         })),
+        Verb::Sites => moved_sites::add(tracers, &requested),
         Verb::Functions => Ok(engine(|engine| {
             answer_texts::functions(
                 engine,
@@ -260,6 +276,7 @@ fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, Requ
 /// Between requests: ends leases that were not renewed, follows modules that came and went, for
 /// which a thread of the program may wait, keeps budgets.
 fn idle() {
+    let _own = OwnWork::begin();
     let turn = turns::begin();
     if let Some(mut tracers) = process_tracers::try_lock()
         && let Some(tracers) = tracers.as_mut()

@@ -20,8 +20,10 @@ use crate::patch::code_objects::CodeObjects;
 use crate::patch::patched::PatchedModule;
 use crate::patch::prepare::{Goal, Prepared, is_alone, prepare};
 use crate::patch::{Refusal, RefusedSite, Target, Threads};
+use crate::record::own_calls::own_calls;
 use crate::sites::loader::{self, Counts, Loaded};
-use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
+use crate::sites::moved::{MovedPlace, MovedTable, RefusedEntry};
+use crate::sites::{FileError, Module, ModuleId, Site, SiteId, maps, scan};
 
 /// What a patch site is to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,16 @@ pub struct Engine {
     next_site: u32,
     /// Rescans during which an unrelocated table is still looked at again.
     patience: u32,
+    /// Moved sites of which more are to come, by their modules.
+    to_come: Vec<MovedTable>,
+}
+
+/// What [`Engine::add_moved`] did.
+#[derive(Debug, Default)]
+pub(crate) struct MovedReport {
+    /// Number of sites that are there now and were not before.
+    pub(crate) added: usize,
+    pub(crate) refused: Vec<RefusedEntry>,
 }
 
 /// Targets of a switch that are neither set nor refused yet, in the order of their sites, each once.
@@ -120,6 +132,7 @@ impl Engine {
             next_module: 0,
             next_site: 0,
             patience: PATIENCE,
+            to_come: Vec::new(),
         }
     }
 
@@ -230,6 +243,83 @@ impl Engine {
         // A table that was not ready is looked at again by the next rescan.
         self.counts = is_ready.then_some(counts);
         true
+    }
+
+    /// Keeps a part of a table of moved sites until its last part comes.
+    pub(crate) fn expect_moved(&mut self, part: MovedTable) {
+        let is_same =
+            |table: &&mut MovedTable| table.base == part.base && table.build_id == part.build_id;
+        match self.to_come.iter_mut().find(is_same) {
+            Some(table) => table.entries.extend(part.entries),
+            None => self.to_come.push(part),
+        }
+    }
+
+    /// Adds sites where instructions are moved to make room, disabled, as a module of their own. The parts
+    /// that were kept belong to it.
+    ///
+    /// # Errors
+    /// Its module is not there, or is another one.
+    pub(crate) fn add_moved(&mut self, last: MovedTable) -> Result<MovedReport, FileError> {
+        let (base, build_id) = (last.base, last.build_id.clone());
+        self.expect_moved(last);
+        let is_meant = |table: &mut MovedTable| table.base == base && table.build_id == build_id;
+        let mut table = self.to_come.extract_if(.., is_meant).next();
+        for _ in 0..TRIES_MAX {
+            self.rescan();
+            if let Some(result) = self.add_moved_once(&mut table) {
+                return result;
+            }
+        }
+        Err(FileError::OtherFile)
+    }
+
+    /// `None`: the loader's list changed.
+    fn add_moved_once(
+        &mut self,
+        table: &mut Option<MovedTable>,
+    ) -> Option<Result<MovedReport, FileError>> {
+        let (loaded, counts) = loader::list();
+        let mappings = maps::read().unwrap_or_default();
+        let base = table.as_ref()?.base;
+        let Some(position) = loaded.iter().position(|loaded| loaded.base == base) else {
+            return Some(Err(FileError::OtherFile));
+        };
+        let (id, next) = (ModuleId(self.next_module), self.next_site);
+        let forbidden = own_calls();
+        let made = loader::hold(|held| {
+            if held.counts != counts {
+                return None;
+            }
+            let loaded = &loaded[position];
+            let mapping = text_of(loaded, &mappings);
+            let place = MovedPlace {
+                held,
+                loaded,
+                path: mapping.map_or_else(|| loaded.name.clone(), |found| found.path.clone()),
+                is_program: position == 0,
+                others: self.modules().filter(|other| other.base == base).collect(),
+                has_sites: self
+                    .modules()
+                    .any(|module| module.moved.is_empty() && !module.sites.is_empty()),
+                forbidden: &forbidden,
+            };
+            let table = table.take()?;
+            Some(match place.is_of(&table) {
+                true => Ok(place.module(table, id, next)),
+                false => Err(FileError::OtherFile),
+            })
+        });
+        Some(made.flatten()?.map(|(module, refused)| {
+            let added = module.sites.len();
+            if added > 0 {
+                let _no_fork = fork_locks::change();
+                self.next_module += 1;
+                self.next_site = module.site_ids().end.max(self.next_site);
+                self.modules.push(PatchedModule::new(module));
+            }
+            MovedReport { added, refused }
+        }))
     }
 
     /// The position of each module among `loaded`. It is none for a module that was unloaded, or

@@ -196,19 +196,14 @@ fn a_process_is_looked_at_and_left_as_it_is() {
         return;
     }
     let fixture = Fixture::new("doctor-process");
-    // One with events, without patch sites.
+    // One with events, without patch sites of its compiler.
     let ready = fixture.path("ready");
     let mut program = fixture.program(ringmark_tests::program!("in_spans"), "mode=overwrite");
     let program = Running::start(program.arg("churn").arg(&ready)).expect("it starts");
     wait_until(SOON, "its session", || ready.exists().then_some(()));
     let (found, _) = of_process(&fixture, program.id());
     expect(&found, "events", "ok", "has 1 session");
-    expect(
-        &found,
-        "functions",
-        "limited",
-        "can be traced: no patchable functions",
-    );
+    expect(&found, "functions", "ok", "can load the function tracer");
     // One with patch sites, without a session.
     let source = compile(&fixture, "nested.c", "nested", SITES);
     let mut looping = fixture.command(source);
@@ -223,8 +218,8 @@ fn a_process_is_looked_at_and_left_as_it_is() {
     assert_eq!(maps(), before, "nothing was loaded");
     // One with neither, and none.
     let asleep = Running::start(Command::new("sleep").arg("600")).expect("it starts");
-    let (found, code) = of_process(&fixture, asleep.id());
-    assert_eq!(code, 4, "{found:?}");
+    let (found, _) = of_process(&fixture, asleep.id());
+    expect(&found, "functions", "ok", "can load the function tracer");
     let _: Finished = run(&mut doctor(&fixture, "-p 4194304"), LIMIT)
         .expect("it starts")
         .expect_code(4);

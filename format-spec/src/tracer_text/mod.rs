@@ -7,6 +7,7 @@
 
 mod answer;
 mod gathered;
+mod moved;
 mod profile_event;
 mod request;
 mod sites;
@@ -14,6 +15,7 @@ mod tracer;
 
 pub use answer::{AnswerLine, Count, GivenUp, TriggerLine, count};
 pub use gathered::{Gathered, Histogram};
+pub use moved::MovedSite;
 pub use profile_event::ProfileEvent;
 pub use request::{Request, RequestLine, Syntax, Verb, WrongLine, starts};
 pub use sites::{Exits, Site, Untraceable};

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::moved::MovedSite;
 use super::{TRACE, line};
 use crate::function::TracerKind;
 
@@ -37,11 +38,13 @@ pub enum Verb {
     Profile,
     /// Lists functions that can be traced, and those that cannot.
     Functions,
+    /// Adds patch sites for functions whose compiler left none.
+    Sites,
 }
 
 impl Verb {
     /// All of them, in the order in which errors name them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Start,
         Self::Stop,
         Self::Status,
@@ -54,6 +57,7 @@ impl Verb {
         Self::Renew,
         Self::Profile,
         Self::Functions,
+        Self::Sites,
     ];
 
     /// As it is written.
@@ -72,6 +76,7 @@ impl Verb {
             Self::Renew => "renew",
             Self::Profile => "profile",
             Self::Functions => "functions",
+            Self::Sites => "sites",
         }
     }
 
@@ -170,6 +175,20 @@ pub enum RequestLine<'a> {
     From(u64),
     /// The list includes functions that cannot be traced.
     Refused,
+    /// The module that the sites after it are of.
+    Module {
+        /// The sum of this and an address in its file is the address in memory.
+        base: u64,
+        /// Its build id: two digits for each byte; empty where it has none.
+        build_id: &'a str,
+    },
+    /// A patch site for a function whose compiler left none.
+    Moved(MovedSite<'a>),
+    /// More sites of this module are to come.
+    More,
+    /// A program that this process has started waits, before its own code runs, until a request for sites without
+    /// any has come.
+    Await(u32),
 }
 
 impl fmt::Display for RequestLine<'_> {
@@ -191,6 +210,10 @@ impl fmt::Display for RequestLine<'_> {
             Self::LeaseMs(ms) => write!(f, "lease_ms={ms}"),
             Self::From(at) => write!(f, "from={at}"),
             Self::Refused => f.write_str("refused=on"),
+            Self::Module { base, build_id } => write!(f, "module={base:x} {}", line(build_id)),
+            Self::Moved(site) => write!(f, "moved={site}"),
+            Self::More => f.write_str("more=on"),
+            Self::Await(pid) => write!(f, "await={pid}"),
         }
     }
 }
@@ -219,6 +242,11 @@ impl<'a> RequestLine<'a> {
             "from" => Self::From(number("from", value)?),
             "refused" if matches!(value, "on" | "") => Self::Refused,
             "refused" => return Err(wrong("refused", value, "on")),
+            "module" => module(value)?,
+            "moved" => Self::Moved(moved(value)?),
+            "await" => Self::Await(value.parse().map_err(|_| wrong("await", value, "a pid"))?),
+            "more" if matches!(value, "on" | "") => Self::More,
+            "more" => return Err(wrong("more", value, "on")),
             other => return Err(WrongLine::Key(other.to_owned())),
         })
     }
@@ -239,6 +267,17 @@ pub fn starts(wish: &str) -> Vec<Vec<&str>> {
         }
     }
     starts
+}
+
+fn module(text: &str) -> Result<RequestLine<'_>, WrongLine> {
+    let (base, build_id) = text.split_once(' ').unwrap_or((text, ""));
+    let base = u64::from_str_radix(base, 16);
+    let base = base.map_err(|_| wrong("module", text, "an address and a build id"))?;
+    Ok(RequestLine::Module { base, build_id })
+}
+
+fn moved(text: &str) -> Result<MovedSite<'_>, WrongLine> {
+    MovedSite::parse(text).ok_or_else(|| wrong("moved", text, "a patch site"))
 }
 
 fn kind(text: &str) -> Result<TracerKind, WrongLine> {

@@ -11,10 +11,11 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    AS_AFTER_A_CALL, CODE_BYTES_MAX, Form, HOP_BYTES, IN_HOPS, IN_TRAMPOLINES, REACH_BYTES,
-    RETURN_COLUMN, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES, always_jumps, is_return,
-    lands_on_entry, prepare_decoder, read, read_empty_function, safe_distances, store_head,
-    write_hop, write_trampoline,
+    AS_AFTER_A_CALL, CODE_BYTES_MAX, Form, HOP_BYTES, IN_HOPS, IN_MOVED, IN_TRAMPOLINES,
+    MOVED_CALL, MOVED_ENTRY, MOVED_SITE_FROM_CALL, MOVED_TRAMPOLINE_BYTES, MovedInstruction,
+    REACH_BYTES, RETURN_COLUMN, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES, always_jumps,
+    is_return, lands_on_entry, prepare_decoder, read, read_empty_function, read_moved,
+    safe_distances, store_head, write_hop, write_moved_trampoline, write_trampoline,
 };
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -41,8 +42,11 @@ pub enum UnfitCode {
     /// A function was to do nothing but return, and does something else; or no padding follows it.
     #[error("found {0:02x?}, expected a return and padding")]
     NotEmpty(Vec<u8>),
-    /// A head of two bytes lies across two aligned words of 8.
-    #[error("its first two bytes are in two words: they cannot be changed at once")]
+    /// An instruction that does something else in another place, or none.
+    #[error("found {0:02x?}, expected an instruction that can be moved")]
+    Unmovable(Vec<u8>),
+    /// A head of several bytes lies across two aligned words of 8.
+    #[error("its first bytes are in two words: they cannot be changed at once")]
     Straddles,
 }
 
@@ -79,7 +83,7 @@ impl std::ops::Deref for Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edit {
     /// Distance from the site's first byte.
-    pub(crate) offset: u8,
+    pub(crate) offset: i16,
     /// The bytes to write.
     pub(crate) bytes: Bytes,
 }

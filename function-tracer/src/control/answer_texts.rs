@@ -65,7 +65,7 @@ pub(super) fn snapshots(names: &[&str]) -> String {
     text
 }
 
-fn counts(counts: &[(Count, usize)]) -> String {
+pub(super) fn counts(counts: &[(Count, usize)]) -> String {
     let lines = counts.iter();
     lines
         .map(|(count, number)| format!("{}\n", AnswerLine::Count(*count, *number as u64)))
@@ -73,7 +73,7 @@ fn counts(counts: &[(Count, usize)]) -> String {
 }
 
 /// Adds a line; `false`: there is no room for it.
-fn push(text: &mut String, line: &dyn Display) -> bool {
+pub(super) fn push(text: &mut String, line: &dyn Display) -> bool {
     let before = text.len();
     // Formatting into a string does not fail.
     let _ = writeln!(text, "{line}");
@@ -127,7 +127,15 @@ fn about_modules(engine: &Engine) -> impl Iterator<Item = String> {
     let late = (late > 0).then(|| {
         format!("modules were found late {late} times: first calls of them may be missing")
     });
-    unwatched.into_iter().chain(late)
+    let with_moved = engine.modules().filter(|module| !module.moved.is_empty());
+    let moved: usize = with_moved.map(|module| module.sites.len()).sum();
+    let moved = (moved > 0).then(|| {
+        format!(
+            "patch sites that take the place of a moved instruction: {moved}; modules that the program loads are looked at \
+             while a command traces"
+        )
+    });
+    unwatched.into_iter().chain(late).chain(moved)
 }
 
 fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::thread::{Timespec, nanosleep};
 
 use crate::patch::Threads;
-use crate::record;
+use crate::record::{self, open_calls::OwnWork};
 use crate::tracers::Tracers;
 
 /// How long to wait before the lock is tried again.
@@ -50,6 +50,7 @@ pub(super) fn lock_within(limit: Duration) -> Option<Guard> {
 /// Runs `f` with the function tracers of this process, which are made on first use.
 pub fn with_tracers<R>(f: impl FnOnce(&mut Tracers) -> R) -> R {
     record::find_in_library();
+    let _own = OwnWork::begin();
     f(lock().get_or_insert_with(|| Tracers::new(Threads::Running)))
 }
 

@@ -27,6 +27,12 @@ pub enum RequestError {
         /// The filter that stays.
         stays: String,
     },
+    /// Sites are given and their module is not.
+    #[error("no module was named for these sites: expected module=BASE BUILD-ID")]
+    NoModule,
+    /// Sites are given for another module than the one that is loaded.
+    #[error("these sites are of another file: {0}")]
+    Module(String),
     /// A start names no functions, and none were named before.
     #[error("no functions were named: give filter=PATTERN, or filter=* for all")]
     NoFilter,

@@ -1,6 +1,6 @@
 //! What the lines of a request say together.
 
-use ringmark_format::tracer_text::RequestLine;
+use ringmark_format::tracer_text::{MovedSite, RequestLine};
 
 use super::request_error::RequestError;
 use crate::tracers::{Selection, Syntax, TracerKind, TracerOptions, Trigger};
@@ -22,6 +22,13 @@ pub(super) struct Requested<'a> {
     pub(super) from: usize,
     /// Whether a list is to name untraceable functions with their reasons.
     pub(super) refused: bool,
+    /// The module of moved sites: its base and its build id.
+    pub(super) module: Option<(u64, &'a str)>,
+    pub(super) moved: Vec<MovedSite<'a>>,
+    /// Whether more moved sites of that module are to come.
+    pub(super) more: bool,
+    /// The process whose sites are waited for.
+    pub(super) awaited: Option<u32>,
 }
 
 impl<'a> Requested<'a> {
@@ -52,6 +59,10 @@ impl<'a> Requested<'a> {
                 RequestLine::LeaseMs(ms) => requested.lease_ms = Some(ms),
                 RequestLine::From(at) => requested.from = at as usize,
                 RequestLine::Refused => requested.refused = true,
+                RequestLine::Module { base, build_id } => requested.module = Some((base, build_id)),
+                RequestLine::Moved(site) => requested.moved.push(site),
+                RequestLine::More => requested.more = true,
+                RequestLine::Await(pid) => requested.awaited = Some(pid),
             }
         }
         Ok(requested)

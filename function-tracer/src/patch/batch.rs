@@ -2,6 +2,7 @@
 //! processors in line between them, closes the code.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::code_writes::{CodeWindow, serialize_processors};
@@ -86,12 +87,12 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
     }
     // Nothing is written unless this works.
     serialize_processors()?;
-    let place = |change: &SiteChange| change.address..change.address + change.expected.len() as u64;
-    let window = CodeWindow::open(held, &module.segments, changes.iter().map(place))?;
+    let places = changes.iter().flat_map(places);
+    let window = CodeWindow::open(held, &module.segments, places)?;
     let is_split = |change: &SiteChange| !change.has_one_byte_head;
     if !window.has_whole_words() && changes.iter().any(is_split) {
         return Err(io::Error::other(
-            "a two-byte head needs text that can be made writable",
+            "a head of several bytes needs text that can be made writable",
         ));
     }
     for step in 0..STEPS {
@@ -99,7 +100,7 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
         for change in changes {
             if let Some(edit) = &change.steps[step] {
                 window.write(
-                    change.address + u64::from(edit.offset),
+                    change.address.wrapping_add_signed(edit.offset.into()),
                     &edit.bytes,
                     edit.offset == 0,
                 )?;
@@ -111,4 +112,14 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
         }
     }
     window.close()
+}
+
+/// The bytes that a change writes or replaces.
+fn places(change: &SiteChange) -> impl Iterator<Item = Range<u64>> + Clone {
+    let site = change.address..change.address + change.expected.len() as u64;
+    let edits = change.steps.into_iter().flatten().map(|edit| {
+        let start = change.address.wrapping_add_signed(edit.offset.into());
+        start..start + edit.bytes.len() as u64
+    });
+    std::iter::once(site).chain(edits)
 }

@@ -45,6 +45,8 @@ const GROUP_MOST: u64 = 1 << 30;
 #[derive(Debug, Default)]
 pub(crate) struct CodeObjects {
     trampolines: Vec<Room>,
+    /// For trampolines with an instruction of their site.
+    moved: Vec<Room>,
     hops: Vec<Room>,
 }
 
@@ -69,14 +71,17 @@ impl CodeObjects {
         for group in groups() {
             let bytes = ((group.end - group.start) / 4).clamp(BYTES_LEAST, BYTES_MOST);
             let bytes = bytes.next_multiple_of(page_bytes());
-            let lines = maps::read().unwrap_or_default();
-            let whole = bytes + 2 * page_bytes();
-            let place = near(&lines, &group, whole).into_iter().next();
-            let code = place.map(|place| place.start + page_bytes()..place.end - page_bytes());
-            let Some(room) = code.and_then(|code| load(code, arch::IN_TRAMPOLINES)) else {
+            let mut near_group = |frame: &[u8]| {
+                let lines = maps::read().unwrap_or_default();
+                let whole = bytes + 2 * page_bytes();
+                let place = near(&lines, &group, whole).into_iter().next()?;
+                load(place.start + page_bytes()..place.end - page_bytes(), frame)
+            };
+            let Some(room) = near_group(arch::IN_TRAMPOLINES) else {
                 return objects; // The loader puts objects elsewhere, and so it would others.
             };
             objects.trampolines.push(room);
+            objects.moved.extend(near_group(arch::IN_MOVED));
             let places = arch::safe_distances().filter_map(|distance| hops_at(&group, distance));
             let mut rooms = places.filter_map(|range| load(range, arch::IN_HOPS));
             objects.hops.extend(rooms.next());
@@ -86,18 +91,26 @@ impl CodeObjects {
 
     /// A region of `length` bytes for trampolines in reach of all of `module`.
     pub(super) fn for_trampolines(&self, module: &Range<u64>, length: u64) -> Option<Region> {
-        let reach = arch::REACH_BYTES;
-        let is_near = |at: &Range<u64>| {
-            at.end.abs_diff(module.start) < reach && at.start.abs_diff(module.end) < reach
-        };
-        let mut rooms = self.trampolines.iter();
-        rooms.find_map(|room| room.take_any(length, is_near))
+        take_near(&self.trampolines, module, length)
+    }
+
+    /// The same for trampolines with an instruction of their site.
+    pub(super) fn for_moved(&self, module: &Range<u64>, length: u64) -> Option<Region> {
+        take_near(&self.moved, module, length)
     }
 
     /// A region for hops at these addresses.
     pub(super) fn for_hops(&self, range: &Range<u64>) -> Option<Region> {
         self.hops.iter().find_map(|room| room.take(range))
     }
+}
+
+fn take_near(rooms: &[Room], module: &Range<u64>, length: u64) -> Option<Region> {
+    let reach = arch::REACH_BYTES;
+    let is_near = |at: &Range<u64>| {
+        at.end.abs_diff(module.start) < reach && at.start.abs_diff(module.end) < reach
+    };
+    rooms.iter().find_map(|room| room.take_any(length, is_near))
 }
 
 /// The addresses of modules that are near to each other.

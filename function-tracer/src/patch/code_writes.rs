@@ -86,7 +86,7 @@ impl<'lock> CodeWindow<'lock> {
         Ok(window)
     }
 
-    /// Whether a write of two bytes is one store.
+    /// Whether a write of several bytes is one store.
     pub(super) fn has_whole_words(&self) -> bool {
         self.memory.is_none()
     }

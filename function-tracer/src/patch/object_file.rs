@@ -164,7 +164,7 @@ fn dynamic(base: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::{IN_HOPS, IN_TRAMPOLINES};
+    use crate::arch::{IN_HOPS, IN_MOVED, IN_TRAMPOLINES};
     use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection};
     use object::{Object, ObjectSegment};
 
@@ -173,7 +173,7 @@ mod tests {
     /// By another reader of such files.
     #[test]
     fn the_table_leads_to_the_entry_that_covers_the_code() {
-        for frame in [IN_HOPS, IN_TRAMPOLINES] {
+        for frame in [IN_HOPS, IN_TRAMPOLINES, IN_MOVED] {
             let file = contents(&CODE, frame);
             let read = object::File::parse(&*file).unwrap();
             let first = read.segments().next().unwrap();

@@ -144,7 +144,7 @@ fn enable(
         None => trampolines.insert(Trampolines::reserve(module, objects)?),
     };
     let all: Vec<_> = goals.iter().map(|goal| goal.index).collect();
-    trampolines.make(&all, module.site_ids().start)?;
+    trampolines.make(&all, module)?;
     // A site between whose bytes a thread may be needs a hop at a safe distance.
     let is_mirrored = |index: usize| {
         let has_boundaries = has_boundaries(&module.sites, states, index);

@@ -1,7 +1,7 @@
 //! The trampolines of one module: code that its enabled patch sites call, made within their reach
 //! when first needed, and the targets that it jumps to.
 //!
-//! One region holds the trampolines, 16 bytes for each site, and after them the table of target
+//! One region holds the trampolines, 16 bytes for each site, 64 where an instruction was moved, and after them the table of target
 //! words that they jump through. Regions lie in objects with an unwind table where there are some
 //! ([`super::code_objects`]). Some sites have bytes between which a thread may be. Such a site
 //! can call at certain distances only ([`arch::safe_distances`]). All of them use the same
@@ -27,7 +27,9 @@ use super::PAGE_BYTES;
 use super::code_objects::CodeObjects;
 use super::code_region::{Region, page_bytes};
 use super::places::{LOWEST, near};
-use crate::arch::{self, HOP_BYTES, TRAMPOLINE_BYTES};
+use crate::arch::{
+    self, HOP_BYTES, MOVED_ENTRY, MOVED_TRAMPOLINE_BYTES, MovedInstruction, TRAMPOLINE_BYTES,
+};
 use crate::sites::{Module, maps};
 
 /// Code that a patch site calls through its trampoline. The crate's documentation has the rules for
@@ -65,9 +67,44 @@ pub(crate) struct SiteCall {
 #[derive(Debug)]
 pub(crate) struct Trampolines {
     region: Region,
+    kind: Kind,
     /// Address of the table of target words.
     targets_at: u64,
     mirror: Option<Mirror>,
+}
+
+/// What sites do when they are enabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// They call.
+    Called,
+    /// They jump, and an instruction of theirs is in the trampoline.
+    Moved,
+}
+
+impl Kind {
+    fn of(module: &Module) -> Self {
+        match module.moved.is_empty() {
+            true => Self::Called,
+            false => Self::Moved,
+        }
+    }
+
+    /// Bytes of a trampoline.
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Called => TRAMPOLINE_BYTES,
+            Self::Moved => MOVED_TRAMPOLINE_BYTES,
+        }
+    }
+
+    /// Where sites enter it.
+    const fn entry(self) -> usize {
+        match self {
+            Self::Called => 0,
+            Self::Moved => MOVED_ENTRY,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -94,9 +131,14 @@ impl Trampolines {
     pub(crate) fn reserve(module: &Module, objects: &CodeObjects) -> io::Result<Self> {
         let page = page_bytes();
         let count = module.sites.len() as u64;
-        let code = (count * TRAMPOLINE_BYTES as u64).next_multiple_of(page);
+        let kind = Kind::of(module);
+        let code = (count * kind.bytes() as u64).next_multiple_of(page);
         let targets = (count * 8).next_multiple_of(page);
-        let mut region = match objects.for_trampolines(&module.range(), code + targets) {
+        let known = match kind {
+            Kind::Called => objects.for_trampolines(&module.range(), code + targets),
+            Kind::Moved => objects.for_moved(&module.range(), code + targets),
+        };
+        let mut region = match known {
             Some(region) => region,
             None => {
                 let places = near(&maps::read()?, &module.range(), code + targets);
@@ -111,6 +153,7 @@ impl Trampolines {
         let targets_at = region.start() + code;
         Ok(Self {
             region,
+            kind,
             targets_at,
             mirror: None,
         })
@@ -121,29 +164,35 @@ impl Trampolines {
         self.region.store(self.targets_at, index, target);
     }
 
-    /// Makes the trampolines of the sites with these sorted indexes. `first` is the number of the
-    /// module's first site.
-    pub(crate) fn make(&mut self, indexes: &[usize], first: u32) -> io::Result<()> {
-        let page = PAGE_BYTES;
-        let on_page = page / TRAMPOLINE_BYTES;
+    /// Makes the trampolines of the sites with these sorted indexes.
+    pub(crate) fn make(&mut self, indexes: &[usize], module: &Module) -> io::Result<()> {
+        let bytes_each = self.kind.bytes();
+        let on_page = PAGE_BYTES / bytes_each;
+        let first = module.site_ids().start;
         let mut pages: Vec<_> = indexes.iter().map(|index| index / on_page).collect();
         pages.dedup();
         let (start, targets_at) = (self.region.start(), self.targets_at);
         self.region.fill(&pages, |page_number, bytes| {
-            let places = bytes.chunks_exact_mut(TRAMPOLINE_BYTES);
+            let places = bytes.chunks_exact_mut(bytes_each);
             for (index, place) in (page_number * on_page..).zip(places) {
                 let number = first.wrapping_add(u32::try_from(index).unwrap_or(u32::MAX));
-                let at = start + (index * TRAMPOLINE_BYTES) as u64;
-                arch::write_trampoline(place, at, number, targets_at + index as u64 * 8)
-                    .ok_or_else(out_of_reach)?;
+                let at = start + (index * bytes_each) as u64;
+                let target_at = targets_at + index as u64 * 8;
+                let written = match moved(module, index) {
+                    Some(moved) => {
+                        arch::write_moved_trampoline(place, at, number, target_at, moved)
+                    }
+                    None => arch::write_trampoline(place, at, number, target_at),
+                };
+                written.ok_or_else(out_of_reach)?;
             }
             Ok(())
         })
     }
 
-    /// Address of the trampoline of the site with this index.
+    /// Address at which the site with this index enters its trampoline.
     pub(crate) fn address_of(&self, index: usize) -> u64 {
-        self.region.start() + (index * TRAMPOLINE_BYTES) as u64
+        self.region.start() + (index * self.kind.bytes() + self.kind.entry()) as u64
     }
 
     /// Makes the hops for the calls of `wanted`. Returns the mirror's distance. `all` are the calls
@@ -237,6 +286,12 @@ impl Mirror {
         })?;
         Ok(self.distance)
     }
+}
+
+/// The instruction that is moved for the site with this index, and where it stands.
+fn moved(module: &Module, index: usize) -> Option<(&MovedInstruction, u64)> {
+    let instruction = module.moved.get(index)?;
+    Some((instruction, module.sites.get(index)?.address))
 }
 
 fn out_of_reach() -> io::Error {

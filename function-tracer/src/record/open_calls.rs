@@ -64,6 +64,61 @@ pub(crate) struct Block {
     alternate: AlternateStack,
     /// Number of the call on another stack that this thread entered last and that has not ended.
     pub(super) elsewhere: AtomicU64,
+    /// Depth of work that is this library's own, which the thread does now: its calls are not traced.
+    own_work: AtomicU64,
+    /// What `limit` is without it. While it lasts that is 0, so that the stubs leave all calls to the slow way.
+    limit_else: AtomicU64,
+}
+
+/// Work of this library's own on this thread, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OwnWork(());
+
+impl OwnWork {
+    /// Begins it. What the thread calls from now on is not traced, so that the tracer does not show up in what it
+    /// traces, and does not wait for itself.
+    pub(crate) fn begin() -> Self {
+        let block = block();
+        if !block.does_own_work() {
+            block.limit_else.store(block.limit.load(Relaxed), Relaxed);
+            block.limit.store(0, Relaxed);
+        }
+        block
+            .own_work
+            .store(block.own_work.load(Relaxed) + 1, Relaxed);
+        Self(())
+    }
+
+    /// Makes all that this thread ever does the library's own.
+    pub(crate) fn for_ever(self) {
+        core::mem::forget(self);
+    }
+
+    /// Runs `work` as if it was the program's.
+    pub(crate) fn suspended<R>(work: impl FnOnce() -> R) -> R {
+        let block = block();
+        let depth = block.own_work.swap(0, Relaxed);
+        if depth == 0 {
+            return work();
+        }
+        block.limit.store(block.limit_else.load(Relaxed), Relaxed);
+        let result = work();
+        block.limit_else.store(block.limit.load(Relaxed), Relaxed);
+        block.limit.store(0, Relaxed);
+        block.own_work.store(depth, Relaxed);
+        result
+    }
+}
+
+impl Drop for OwnWork {
+    fn drop(&mut self) {
+        let block = block();
+        let depth = block.own_work.load(Relaxed).saturating_sub(1);
+        block.own_work.store(depth, Relaxed);
+        if depth == 0 {
+            block.limit.store(block.limit_else.load(Relaxed), Relaxed);
+        }
+    }
 }
 
 /// This thread's block.
@@ -83,6 +138,11 @@ pub(crate) fn block() -> &'static Block {
 }
 
 impl Block {
+    /// Whether the thread does work that is this library's own.
+    pub(super) fn does_own_work(&self) -> bool {
+        self.own_work.load(Relaxed) != 0
+    }
+
     /// Whether `address` lies on the thread's own stack; `false` where that is unknown.
     pub(crate) fn owns(&self, address: u64) -> bool {
         address.wrapping_sub(self.low.load(Relaxed)) < self.bytes.load(Relaxed)

@@ -36,6 +36,9 @@ use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_addres
 /// Entry of a call that a stub left to the slow way.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
+    if block.does_own_work() {
+        return;
+    }
     let slot = frame.slot_address();
     let has_place = block.prepare(slot) && block.takes(slot);
     let is_elsewhere = !has_place && block.is_elsewhere(slot);
@@ -291,7 +294,11 @@ pub(crate) extern "C" fn record_only(type_word: &u64) {
 /// Writes the record of an entry with its caller that a stub could not write. The return is not
 /// recorded.
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
-    let caller = real_caller(block(), frame.slot_address(), frame.return_address());
+    let block = block();
+    if block.does_own_work() {
+        return;
+    }
+    let caller = real_caller(block, frame.slot_address(), frame.return_address());
     let type_word = frame.type_word() | LOOSE_BIT;
     record(frame.slot_address(), type_word, &[caller_word(caller)]);
 }

@@ -32,6 +32,24 @@ pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     candidates.iter().find_map(read).unwrap_or_default()
 }
 
+/// The path of the debug file of a stripped program or shared object, if it has one of its build.
+#[must_use]
+pub fn debug_file(path: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let elf = Elf::parse(&cache).ok()?;
+    let build_id = elf.build_id().ok().flatten();
+    if elf.symbols().any(|symbol| symbol.is_definition()) {
+        return None;
+    }
+    places(path, &elf, build_id).into_iter().find(|place| {
+        let Ok(file) = File::open(place) else {
+            return false;
+        };
+        let cache = ReadCache::new(file);
+        Elf::parse(&cache).is_ok_and(|debug| debug.build_id().ok().flatten() == build_id)
+    })
+}
+
 /// Paths at which the debug file may be.
 fn places(path: &Path, elf: &Elf<'_>, build_id: Option<&[u8]>) -> Vec<PathBuf> {
     let mut places = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use object::elf::{DT_NEEDED, Dyn64, PT_INTERP};
+use object::elf::{DT_NEEDED, Dyn64, PF_X, PT_INTERP, PT_LOAD};
 use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
@@ -105,6 +105,30 @@ pub(crate) fn read(path: &Path, relocation: Relocation) -> Result<Contents, File
     Ok(contents)
 }
 
+/// Where those functions of a file begin that may end in a jump to one that asks who called it, such as
+/// `dlopen`, by address in the file: their return address must stay.
+///
+/// # Errors
+/// The file cannot be read, or is neither a program nor a shared object.
+pub fn handing_on(path: &Path) -> Result<BTreeSet<u64>, FileError> {
+    let file = File::open(path)?;
+    let code = file.try_clone()?;
+    let cache = ReadCache::new(file);
+    let elf = Elf::parse(&cache)?;
+    let starts = || {
+        let mut symbols = symbols(path, &elf, &code);
+        let parts = parts(&symbols);
+        symbols.dedup_by_key(|symbol| symbol.at);
+        let contents = Contents {
+            symbols,
+            parts,
+            ..Contents::default()
+        };
+        contents.starts()
+    };
+    Ok(asks_caller::of_file(&elf, &code, starts))
+}
+
 /// What the headers of a program or shared object say, without its symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
@@ -114,6 +138,8 @@ pub struct Headers {
     pub is_static: bool,
     /// Whether it loads the runtime of AddressSanitizer as a shared object.
     pub loads_asan: bool,
+    /// What is added to the place of code in the file for its address in the file.
+    pub code_distance: u64,
 }
 
 impl Headers {
@@ -128,8 +154,20 @@ impl Headers {
             names_sites: !tables(&elf).is_empty(),
             is_static: is_static(&elf),
             loads_asan: needs(&elf, is_asan).unwrap_or(false),
+            code_distance: code_distance(&elf),
         })
     }
+}
+
+fn code_distance(elf: &Elf<'_>) -> u64 {
+    let mut headers = elf.elf_program_headers().iter();
+    let is_code = |header: &&object::elf::ProgramHeader64<LittleEndian>| {
+        header.p_type(LittleEndian) == PT_LOAD && header.p_flags(LittleEndian) & PF_X != 0
+    };
+    headers.find(is_code).map_or(0, |header| {
+        let place = header.p_offset(LittleEndian);
+        header.p_vaddr(LittleEndian).wrapping_sub(place)
+    })
 }
 
 /// Whether a file is a program that loads no shared objects.

@@ -8,6 +8,7 @@
 //! 3. `table_entries`: the entries of the tables of sites, as they are in memory, or as `relocations`
 //!    make them.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
+//!    `moved`: sites where an instruction is moved, as the tool has found them.
 //! 5. `module`: the facts. `file_error`: why a file has none.
 //!
 //! `in_file` does the same for a file that does not run.
@@ -22,6 +23,7 @@ mod in_file;
 pub(crate) mod loader;
 pub(crate) mod maps;
 mod module;
+pub(crate) mod moved;
 mod names;
 mod relocations;
 pub(crate) mod rendezvous;
@@ -30,7 +32,8 @@ mod symbol;
 mod table_entries;
 mod unwind_table;
 
-pub use elf::Headers;
+pub use debug_file::debug_file;
+pub use elf::{Headers, handing_on};
 pub use file_error::FileError;
 pub use in_file::{InFile, Instrumentation, in_file};
 pub use module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};

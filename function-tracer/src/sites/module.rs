@@ -9,7 +9,7 @@ use super::file_error::FileError;
 use super::loader::Segment;
 use super::names::SymbolName;
 use super::symbol::readable;
-use crate::arch::{Form, UnfitCode};
+use crate::arch::{Form, MovedInstruction, UnfitCode};
 
 /// A patch site's number, which its trampoline pushes. Numbers count up from 0 in a process and are
 /// never used again.
@@ -50,10 +50,11 @@ pub struct Site {
 }
 
 impl Site {
-    /// The address that the site's call returns to, which its target finds at `[rsp + 8]`.
+    /// The address that the site's call returns to, which its target finds at `[rsp + 8]`. Where the site's
+    /// instruction was moved, the target finds an address in the trampoline.
     #[must_use]
     pub fn return_address(&self) -> u64 {
-        self.address + self.form.call_end()
+        self.address.wrapping_add(self.form.call_end())
     }
 }
 
@@ -102,6 +103,17 @@ pub enum Reason {
     /// The entry leads outside the module's code.
     #[error("the entry points outside the code of its module")]
     Outside,
+    /// Memory holds other code than the file.
+    #[error(
+        "its code is not that of its file: another tool has changed it, a debugger or a uprobe"
+    )]
+    OtherCode,
+    /// The tracer calls it while it traces.
+    #[error("the tracer itself calls it for each call that it traces")]
+    OwnCall,
+    /// The code can be written to.
+    #[error("its code can be written to: what stands there may change")]
+    Writable,
     /// Neither a symbol nor an unwind entry begins at or near the site.
     #[error("no symbol or unwind entry says that a function begins here")]
     NoFunction,
@@ -138,6 +150,13 @@ pub struct Module {
     pub sites: Vec<Site>,
     /// Table entries that are no sites.
     pub refused: Vec<Refused>,
+    /// By the site's index: the instruction that is moved to make room for it; empty where the module's
+    /// compiler left sites. The sites of one file that are of both kinds are in two modules.
+    pub(crate) moved: Vec<MovedInstruction>,
+    /// Whether this is the program, in which a pattern without a module means moved sites, too.
+    pub(crate) is_program: bool,
+    /// Whether a compiler left patch sites, in this file or another one of the process.
+    pub(crate) is_beside_sites: bool,
     pub(crate) segments: Vec<Segment>,
 }
 

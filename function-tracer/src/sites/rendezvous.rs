@@ -104,6 +104,9 @@ fn module(loader: &Loaded, function: u64, site: Site) -> Module {
         functions: vec![function],
         sites: vec![site],
         refused: Vec::new(),
+        moved: Vec::new(),
+        is_program: false,
+        is_beside_sites: false,
         segments: loader.segments.clone(),
     }
 }

@@ -101,6 +101,9 @@ impl Draft {
             functions: Vec::new(),
             sites: Vec::new(),
             refused: Vec::new(),
+            moved: Vec::new(),
+            is_program: false,
+            is_beside_sites: false,
             segments,
         };
         let contents = match self.contents {
@@ -144,7 +147,11 @@ impl Draft {
 }
 
 /// The build id in the module's notes: name "GNU", type 3.
-fn memory_build_id(held: &Held<'_>, segments: &[Segment], notes: &[(u64, u64)]) -> Option<Vec<u8>> {
+pub(super) fn memory_build_id(
+    held: &Held<'_>,
+    segments: &[Segment],
+    notes: &[(u64, u64)],
+) -> Option<Vec<u8>> {
     const BUILD_ID: u32 = 3;
     let word = |bytes: &[u8], at: usize| {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;

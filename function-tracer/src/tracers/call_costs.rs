@@ -7,6 +7,7 @@ use ringmark_format::record::FUNCTION_BIT;
 use super::profile_cells::ProfileCells;
 use super::wants::stub_for;
 use crate::record::call_plan::{self, CallPlan};
+use crate::record::open_calls::OwnWork;
 use crate::record::trigger_actions::Actions;
 use crate::record::{MEASURED_SITE, call_measured, site_tables};
 use crate::sites::SiteKind;
@@ -56,12 +57,15 @@ fn measure(plan: &CallPlan) -> f64 {
         call_measured(stub, MEASURED_CALLS);
         client::monotonic_ns().saturating_sub(begun)
     };
-    let rounds = ringmark::__private::without_trace(|| {
-        call_measured(stub, MEASURED_CALLS); // The first call is slower.
-        let mut rounds = [0; MEASURED_ROUNDS].map(round);
-        rounds.sort_unstable();
-        rounds
-    });
+    let measured = || {
+        ringmark::__private::without_trace(|| {
+            call_measured(stub, MEASURED_CALLS); // The first call is slower.
+            let mut rounds = [0; MEASURED_ROUNDS].map(round);
+            rounds.sort_unstable();
+            rounds
+        })
+    };
+    let rounds = OwnWork::suspended(measured);
     let median = rounds.map_or(0, |rounds| rounds[MEASURED_ROUNDS / 2]);
     median as f64 / f64::from(MEASURED_CALLS)
 }

@@ -25,6 +25,8 @@ struct NumberedModule {
     number: u32,
     path: PathBuf,
     build_id: Vec<u8>,
+    /// Where its first function begins in the file: tables of moved sites of one file differ.
+    first: u64,
     /// By a function's place in the module: its number or [`NONE`].
     functions: Vec<u32>,
     /// The same, when the module was loaded before; empty if it was not.
@@ -37,6 +39,14 @@ impl NumberedModule {
             number,
             path: module.path.clone(),
             build_id: module.build_id.clone(),
+            first: match module
+                .functions
+                .first()
+                .filter(|_| !module.moved.is_empty())
+            {
+                Some(function) => function.address.wrapping_sub(module.base),
+                None => 0,
+            },
             functions: vec![NONE; module.functions.len()],
             before: Vec::new(),
         }
@@ -48,6 +58,7 @@ impl NumberedModule {
         let functions = |module: &Self| module.functions.len();
         self.path == other.path
             && self.build_id == other.build_id
+            && self.first == other.first
             && functions(self) == functions(other)
     }
 }

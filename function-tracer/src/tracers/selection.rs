@@ -22,6 +22,20 @@ pub struct Candidate<'a> {
     pub offset: u64,
 }
 
+/// Whether `selection` selects the function of `site`.
+pub(crate) fn selects(selection: &Selection, module: &Module, site: &Site) -> bool {
+    let candidate = candidate(module, site);
+    if module.moved.is_empty() {
+        return selection.wants(&candidate);
+    }
+    let of = MovedIn {
+        is_program: module.is_program,
+        has_sites: module.is_beside_sites,
+        may_be_part: false,
+    };
+    selection.wants_moved(&candidate, of)
+}
+
 /// What a selection needs to know about the function of `site`.
 pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     let function = module.function(site);
@@ -32,6 +46,17 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
         bytes: function.map_or(0, |f| f.size.into()),
         offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
     }
+}
+
+/// Where a function is for which its compiler left no patch site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MovedIn {
+    /// In the program, not in a shared object that it loads.
+    pub is_program: bool,
+    /// In a file with patch sites of its compiler.
+    pub has_sites: bool,
+    /// It may be a part of another function.
+    pub may_be_part: bool,
 }
 
 /// One pattern: a name, and optionally the module that the function must be in.
@@ -97,6 +122,11 @@ impl Pattern {
             module,
             text: text.to_owned(),
         })
+    }
+
+    /// Whether it names one function.
+    fn is_plain(&self) -> bool {
+        matches!(&self.name, Name::Glob(name) if !name.contains(['*', '?']))
     }
 
     fn matches(&self, candidate: &Candidate<'_>, names: &Names<'_>) -> bool {
@@ -220,6 +250,39 @@ impl Selection {
         wanted.chain(unwanted).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether functions of any module may be selected for which its compiler left no patch site. `of`: the program.
+    #[must_use]
+    pub fn means_moved(&self, of: MovedIn) -> bool {
+        let is_meant =
+            |pattern: &Pattern| pattern.module.is_some() || !of.has_sites || pattern.is_plain();
+        self.wanted.iter().any(is_meant)
+    }
+
+    /// Whether functions of a module for which its compiler left no patch site may be selected.
+    #[must_use]
+    pub fn means_moved_in(&self, module: &[u8], of: MovedIn) -> bool {
+        let is_meant = |pattern: &Pattern| match &pattern.module {
+            Some(wanted) => glob(wanted.as_bytes(), module),
+            None => of.is_program && (!of.has_sites || pattern.is_plain()),
+        };
+        self.wanted.iter().any(is_meant)
+    }
+
+    /// Whether this function, for which its compiler left no patch site, is selected. A pattern without a
+    /// module means the program alone, and where that has patch sites of its compiler, only a function that
+    /// it names without `*`: who has prepared a program means what was prepared.
+    #[must_use]
+    pub fn wants_moved(&self, candidate: &Candidate<'_>, of: MovedIn) -> bool {
+        let is_meant = |pattern: &Pattern| {
+            let is_of_program = of.is_program && (!of.has_sites || pattern.is_plain());
+            let is_plain_enough = !of.may_be_part || pattern.is_plain();
+            (is_of_program || pattern.module.is_some()) && is_plain_enough
+        };
+        let names = Names::of(candidate);
+        let mut wanted = self.wanted.iter().filter(|pattern| is_meant(pattern));
+        self.wants(candidate) && wanted.any(|pattern| pattern.matches(candidate, &names))
+    }
+
     /// Whether this function is selected.
     #[must_use]
     pub fn wants(&self, candidate: &Candidate<'_>) -> bool {
@@ -276,6 +339,43 @@ mod tests {
         selection.want("server+0x11d0", Syntax::Glob).unwrap();
         assert!(wants(&selection, "", "server"));
         assert!(!wants(&selection, "", "other") && !wants(&selection, "main", "server"));
+    }
+
+    #[test]
+    fn without_a_site_a_pattern_means_the_program_unless_it_says_otherwise() {
+        let wants = |pattern: &str, of: MovedIn| {
+            let mut selection = Selection::default();
+            selection.want(pattern, Syntax::Glob).unwrap();
+            let candidate = Candidate {
+                symbol: b"malloc",
+                module: b"libc.so.6",
+                bytes: 64,
+                offset: 0x11d0,
+            };
+            selection.wants_moved(&candidate, of)
+        };
+        let library = MovedIn {
+            is_program: false,
+            has_sites: false,
+            may_be_part: false,
+        };
+        assert!(!wants("malloc", library) && !wants("*", library));
+        assert!(wants("malloc@libc.so.6", library) && wants("m*@libc*", library));
+        let program = MovedIn {
+            is_program: true,
+            ..library
+        };
+        assert!(wants("m*", program) && !wants("x*", program));
+        let has_sites = MovedIn {
+            has_sites: true,
+            ..program
+        };
+        assert!(wants("malloc", has_sites) && !wants("m*", has_sites));
+        let part = MovedIn {
+            may_be_part: true,
+            ..program
+        };
+        assert!(wants("malloc", part) && !wants("m*", part));
     }
 
     #[test]

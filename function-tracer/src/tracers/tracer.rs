@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringmark::Session;
 use ringmark_format::function::TracerKind;
 
-use super::selection::{Selection, candidate};
+use super::selection::{Selection, selects};
 use super::triggers::{self, AtMoments, Trigger, TriggerPlaces};
 use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
@@ -261,7 +261,7 @@ impl Tracer {
         let selection = &self.options.selection;
         let wants = |site: &Site| {
             ringmark::__private::helper::working();
-            selection.wants(&candidate(module, site))
+            selects(selection, module, site)
         };
         let sites: Vec<_> = match selection.is_empty() {
             true => vec![false; module.sites.len()],

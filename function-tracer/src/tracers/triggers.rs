@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::selection::{PatternError, Selection, Syntax, candidate};
+use super::selection::{PatternError, Selection, Syntax, selects};
 use crate::record::trigger_actions::Actions;
 use crate::sites::{Module, SiteKind};
 
@@ -164,9 +164,8 @@ pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> Trig
     }
     // Exits included, which are enabled while the entry is.
     for (place, site) in module.sites.iter().enumerate() {
-        let candidate = candidate(module, site);
         let wanted = triggers.iter().zip(&mut places.counts);
-        for (trigger, count) in wanted.filter(|(t, _)| t.functions.wants(&candidate)) {
+        for (trigger, count) in wanted.filter(|(t, _)| selects(&t.functions, module, site)) {
             *count += usize::from(site.kind == SiteKind::Entry);
             let at: &mut AtMoments = places.actions.entry(place).or_default();
             let actions = match trigger.moment {

@@ -54,6 +54,23 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     ("ring/src/", &["protocol", "system"]),
     (
+        "movable/src/",
+        &[
+            "file_error",
+            "refusal",
+            "image",
+            "frames",
+            "starts",
+            "instructions",
+            "distances",
+            "leads",
+            "padding",
+            "first_bytes",
+            "return_address",
+            "functions",
+        ],
+    ),
+    (
         "profile/src/",
         &[
             "error",

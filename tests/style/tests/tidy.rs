@@ -192,8 +192,8 @@ fn the_ways_through_the_code_lead_through_files_that_are_there() {
     let source = find(sources(), "ARCHITECTURE.md");
     assert_eq!(
         source.text.matches("| | file |").count(),
-        4,
-        "event, call, page, filter"
+        5,
+        "event, call, page, filter, function without a site"
     );
     report(docs::ways(&workspace_root(), source));
 }

@@ -12,10 +12,12 @@ use ringmark_console::{Exit, Failure, Sink, Style, Table, json, note, printable}
 use ringmark_format::tracer_text::{
     AnswerLine, Count, Exits, RequestLine, Site, Untraceable, Verb,
 };
-use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
+use ringmark_function_tracer::selection::{Candidate, MovedIn, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
 use crate::options::rows::LinesOption;
+use crate::tracing::mapped::{self, MappedFile};
+use crate::tracing::movable::{MovableFile, MovableFunction};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::untraceable::{NO_SITES, STATIC, no_sites};
 
@@ -25,7 +27,13 @@ use crate::tracing::untraceable::{NO_SITES, STATIC, no_sites};
 #[command(after_help = "\
 One line per function: address, size in bytes, name, module; for a process also
 whether it is traced now. 'sleds' marks a function whose exits are patch sites,
-too (XRay, -minstrument-return): its return address is left alone.
+too (XRay, -minstrument-return): its return address is left alone. 'moved' marks
+one for which the compiler left no patch site: its first instruction is moved to
+make room while it is traced.
+
+Functions without a patch site are listed where their file has none at all, or
+where they are named: those of a library by NAME@MODULE, such as
+'malloc@libc.so*'.
 
 Where gcc cannot link C++ with -fpatchable-function-entry=5 ('referenced in
 section __patchable_function_entries ... defined in discarded section'), or the
@@ -81,17 +89,20 @@ const NO_NOPS: &str = "no NOPs were left for it: its file was compiled without \
                        the entries of its file, which -flto mends";
 
 /// Text about a function that the file only calls.
-const IMPORTED: &str = "is called here, and is a function of another object: trace it where that was built with \
-                        -fpatchable-function-entry=5";
+const IMPORTED: &str = "is called here, and is a function of another object: 'ringmark functions' with the file of that \
+                        object lists it, and NAME@FILE traces it";
 /// What the name of a part of a function that lies elsewhere holds, and the text about it.
 const COLD: (&str, &str) = (
     ".cold",
     "a part of a function that lies elsewhere: it is traced with its function",
 );
 
+/// Text about a function without a patch site of its compiler.
+const MOVED: &str = "can be traced: its first instruction is moved to make room";
+
 /// Text about a function whose return address must stay.
-const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
-                      asks who called it (dlopen, dlsym), so its return address stays";
+const NO_END: &str = "its calls can be traced, its end is not seen: it asks who called it, or may jump to a \
+                      function that does (dlopen, dlsym), so its return address stays";
 
 /// A function, with the reason if it cannot be traced.
 #[derive(Debug, Default)]
@@ -108,6 +119,20 @@ struct Row {
     has_no_end: bool,
     /// Why it cannot be traced.
     reason: Option<String>,
+    /// What is special where its compiler left no patch site for it.
+    moved: Option<Moved>,
+}
+
+/// A function whose first instruction is moved to make room for a patch site.
+#[derive(Debug)]
+struct Moved {
+    /// Its names, as selections ask for them.
+    names: Vec<Vec<u8>>,
+    /// Address in the file.
+    offset: u64,
+    of: MovedIn,
+    /// Whether it is a function, and not a part of one.
+    is_function: bool,
 }
 
 impl Args {
@@ -129,7 +154,10 @@ impl Args {
         }
         let listed = self.listed(file.as_deref())?;
         let Listed { rows, head, .. } = &listed;
-        let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
+        let wanted = |row: &&Row| match self.why {
+            Some(_) => wants(&selection, row),
+            None => is_listed(&selection, row),
+        };
         let mut found: Vec<_> = rows.iter().filter(wanted).collect();
         self.sort.sort(&mut found);
         if let Some(name) = &self.why {
@@ -151,7 +179,9 @@ impl Args {
             (None, Some(file)) => file.display().to_string(),
             (None, None) => String::new(),
         };
-        let all = traceable(&rows.iter().collect::<Vec<_>>());
+        let everything = Selection::default();
+        let all = rows.iter().filter(|row| is_listed(&everything, row));
+        let all = traceable(&all.collect::<Vec<_>>());
         let text = match (pattern.filter(|_| all > 0), &file) {
             (Some(pattern), _) => format!(
                 "{} can be traced, {pattern:?} matches none of them",
@@ -169,12 +199,24 @@ impl Args {
         let Some(pid) = self.pid else {
             return Ok(file.map_or(Ok(Listed::default()), of_file)?);
         };
-        let session = TracerSession::find(pid)?;
+        let files = mapped::files(pid);
+        let session = match TracerSession::of(pid)? {
+            // Nothing was prepared: what the files say is all.
+            None if files.iter().all(|file| !file.has_sites) => None,
+            Some(session) => Some(session),
+            None => Some(TracerSession::find(pid)?),
+        };
+        let mut rows = session.as_ref().map_or(Ok(Vec::new()), of_process)?;
+        for file in files {
+            let moved = moved_in(&file).unwrap_or_default();
+            add_moved(&mut rows, moved);
+        }
         let of_program = |_: &String| of_file(&program_of(pid)).ok();
+        let listed = self.why.as_ref().and_then(of_program).unwrap_or_default();
         Ok(Listed {
-            rows: of_process(&session)?,
-            head: session.head(),
-            ..self.why.as_ref().and_then(of_program).unwrap_or_default()
+            rows,
+            head: session.map_or_else(Head::default, |session| session.head()),
+            ..listed
         })
     }
 }
@@ -183,11 +225,96 @@ fn program_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/exe"))
 }
 
+/// Whether a function is listed: where its compiler left no patch site, under the same conditions as it is
+/// traced. Without a selection those of the program are.
+fn is_listed(selection: &Selection, row: &Row) -> bool {
+    let Some(moved) = &row.moved else {
+        return selection.is_empty() || wants(selection, row);
+    };
+    if !moved.is_function {
+        return false;
+    }
+    match selection.is_empty() {
+        true => moved.of.is_program && !moved.of.has_sites && !moved.of.may_be_part,
+        false => moved
+            .candidates(row)
+            .any(|candidate| selection.wants_moved(&candidate, moved.of)),
+    }
+}
+
+impl Moved {
+    /// What selections ask.
+    fn candidates<'r>(&'r self, row: &'r Row) -> impl Iterator<Item = Candidate<'r>> {
+        let none = self.names.is_empty().then_some(&b""[..]);
+        let names = self.names.iter().map(Vec::as_slice).chain(none);
+        names.map(|symbol| Candidate {
+            symbol,
+            module: file_name(&row.module).as_bytes(),
+            bytes: row.size,
+            offset: self.offset,
+        })
+    }
+}
+
+fn file_name(module: &str) -> &str {
+    module.rsplit('/').next().unwrap_or(module)
+}
+
+/// Adds those functions of a file that are not there with a patch site of their compiler.
+fn add_moved(rows: &mut Vec<Row>, moved: Vec<Row>) {
+    /// From a function's beginning to its patch site at most.
+    const TO_SITE: u64 = 16;
+    let known: BTreeSet<u64> = rows.iter().map(|row| row.address).collect();
+    let is_new = |row: &Row| {
+        known
+            .range(row.address..=row.address + TO_SITE)
+            .next()
+            .is_none()
+    };
+    rows.extend(moved.into_iter().filter(is_new));
+}
+
+/// The functions of a file for which its compiler left no patch site; none where the file cannot be read.
+fn moved_in(file: &MappedFile) -> Option<Vec<Row>> {
+    let movable = MovableFile::read(&file.path, &file.module).ok()?;
+    let row = |function: MovableFunction<'_>| {
+        let address = function.function.at.wrapping_add(file.base);
+        Row {
+            state: if file.base == 0 { "" } else { "off" },
+            address,
+            size: function.function.size,
+            name: function.name(),
+            module: file.module.display().to_string(),
+            has_exits: false,
+            has_no_end: function.keeps_return_address(),
+            reason: function.refusal().map(|reason| match file.has_sites {
+                true => format!("{NO_NOPS}; and {reason}"),
+                false => reason,
+            }),
+            moved: Some(Moved {
+                names: function.function.names.clone(),
+                offset: function.function.at,
+                of: MovedIn {
+                    is_program: file.is_program,
+                    has_sites: file.has_sites,
+                    may_be_part: function.function.may_be_part,
+                },
+                is_function: function.is_function(),
+            }),
+        }
+    };
+    Some(movable.functions().map(row).collect())
+}
+
 fn wants(selection: &Selection, row: &Row) -> bool {
-    let file = row.module.rsplit('/').next().unwrap_or(&row.module);
+    if let Some(moved) = &row.moved {
+        return moved
+            .candidates(row)
+            .any(|candidate| selection.wants(&candidate));
+    }
     selection.wants(&Candidate {
         symbol: row.name.as_bytes(),
-        module: file.as_bytes(),
+        module: file_name(&row.module).as_bytes(),
         bytes: 0,
         offset: 0,
     })
@@ -261,7 +388,7 @@ fn of_site(site: &Site<'_>, module: &str) -> Row {
         module: module.to_owned(),
         has_exits: site.exits == Exits::Sleds,
         has_no_end: site.exits == Exits::None,
-        reason: None,
+        ..Row::default()
     }
 }
 
@@ -269,12 +396,10 @@ fn of_untraceable(one: &Untraceable<'_>, module: &str) -> Row {
     Row {
         state: "no",
         address: one.address,
-        size: 0,
         name: one.name.to_owned(),
         module: module.to_owned(),
-        has_exits: false,
-        has_no_end: false,
         reason: Some(one.reason.to_owned()),
+        ..Row::default()
     }
 }
 
@@ -302,14 +427,10 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
     } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
     let module = path.file_name().unwrap_or_default().as_encoded_bytes();
     let row = |address, symbol: &[u8]| Row {
-        state: "",
         address,
-        size: 0,
         name: readable(symbol, module, address).into_owned(),
         module: path.display().to_string(),
-        has_exits: false,
-        has_no_end: false,
-        reason: None,
+        ..Row::default()
     };
     let functions = functions.iter().map(|f| Row {
         size: f.size.into(),
@@ -326,9 +447,27 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
         let names = symbols.iter().map(|symbol| demangled(symbol).into_owned());
         names.collect()
     };
+    let mut rows: Vec<_> = functions.chain(refused).collect();
+    let file = MappedFile {
+        path: path.to_owned(),
+        module: path.to_owned(),
+        is_program: true,
+        has_sites: !rows.is_empty(),
+        base: 0,
+    };
+    let moved = moved_in(&file).filter(|_| !is_static).unwrap_or_default();
+    add_moved(&mut rows, moved);
+    rows.sort_by_key(|row| row.address);
+    let mut others: Vec<_> = names(&others);
+    let moved = rows.iter().filter_map(|row| row.moved.as_ref());
+    let known: BTreeSet<_> = moved
+        .flat_map(|moved| &moved.names)
+        .map(|name| demangled(name).into_owned())
+        .collect();
+    others.retain(|name| !known.contains(name));
     Ok(Listed {
-        rows: functions.chain(refused).collect(),
-        others: names(&others),
+        rows,
+        others,
         imported: names(&imported),
         head: Head::default(),
     })
@@ -336,7 +475,7 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
 
 /// The rows as a table for a terminal.
 fn table(rows: &[&Row]) -> Table {
-    let mut table = Table::new(&["ON", ">ADDRESS", ">BYTES", "NAME", "MODULE", "ENDS"]);
+    let mut table = Table::new(&["ON", ">ADDRESS", ">BYTES", "NAME", "MODULE", "SITE"]);
     for row in rows.iter().filter(|row| row.reason.is_none()) {
         table.row(vec![
             row.state.to_owned(),
@@ -344,7 +483,7 @@ fn table(rows: &[&Row]) -> Table {
             row.size.to_string(),
             printable(&row.name),
             printable(&row.module),
-            if row.has_exits { "sleds" } else { "" }.to_owned(),
+            row.mark().to_owned(),
         ]);
     }
     table
@@ -383,12 +522,13 @@ fn write_lines<'r>(rows: impl Iterator<Item = &'r &'r Row>, out: &mut Sink) -> a
             format!("{:<4}", row.state)
         };
         let (name, module) = (printable(&row.name), printable(&row.module));
-        let sleds = if row.has_exits { "  sleds" } else { "" };
-        writeln!(
-            out,
-            "{state}{:>12x} {:>6} {name}  {module}{sleds}",
-            row.address, row.size
-        )?;
+        let line = format!(
+            "{state}{:>12x} {:>6} {name}  {module}  {}",
+            row.address,
+            row.size,
+            row.mark()
+        );
+        writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
 }
@@ -403,6 +543,15 @@ fn list_json(rows: &[&Row], head: &Head) -> anyhow::Result<()> {
 }
 
 impl Row {
+    /// What is special about its patch site.
+    fn mark(&self) -> &'static str {
+        match (self.has_exits, &self.moved) {
+            (true, _) => "sleds",
+            (false, Some(_)) => "moved",
+            (false, None) => "",
+        }
+    }
+
     fn json(&self, head: &Head) -> serde_json::Value {
         let ends = match (self.has_exits, self.has_no_end) {
             _ if self.reason.is_some() => None,
@@ -418,6 +567,10 @@ impl Row {
             "on": (!self.state.is_empty()).then_some(self.state == "on"),
             "traceable": self.reason.is_none(),
             "ends": ends,
+            "site": self.reason.is_none().then_some(match self.moved {
+                Some(_) => "moved",
+                None => "compiler",
+            }),
             "reason": self.reason,
         });
         json::object("traceable", head, fields)
@@ -439,6 +592,7 @@ fn why(
         let text = match &row.reason {
             None if row.has_exits => "can be traced, its exits by sleds",
             None if row.has_no_end => NO_END,
+            None if row.moved.is_some() => MOVED,
             None => "can be traced",
             Some(reason) => &printable(reason),
         };

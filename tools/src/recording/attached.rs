@@ -2,6 +2,7 @@
 //! missing, switched on, and off again when the recording ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use super::outcome::Outcome;
 use super::sched::{ThreadOptions, Watches};
 use super::sessions::Display;
 use crate::tracing::lease;
+use crate::tracing::moved_sites::MovedSites;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::preload::Wanted;
 use crate::tracing::rings::Rings;
@@ -27,6 +29,8 @@ pub(crate) struct Attached<'a> {
     session: TracerSession,
     of: OneTracer,
     wanted: &'a Wanted<'a>,
+    /// Functions without patch sites of their compiler.
+    moved: Mutex<MovedSites>,
 }
 
 impl<'a> Attached<'a> {
@@ -35,14 +39,19 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// It cannot be loaded, no function is meant, or another command has switched the tracer on.
     pub(crate) fn load(pid: u32, wanted: &'a Wanted<'a>, rings: Rings) -> anyhow::Result<Self> {
+        let mut moved = MovedSites::of(pid, &wanted.name_lines());
+        let found = moved.look();
         let attached = Self {
-            session: TracerSession::find_or_load(pid, rings)?,
+            session: TracerSession::find_or_load(pid, rings, found.any())?,
             of: OneTracer {
                 pid,
                 tracer: Some(wanted.kind.to_owned()),
             },
             wanted,
+            moved: Mutex::new(moved),
         };
+        found.tell(pid);
+        found.hand_over(&attached.session)?;
         attached.check()?;
         Ok(attached)
     }
@@ -132,7 +141,8 @@ impl<'a> Attached<'a> {
         note(&answer.summary());
         answer.tell_refusals();
         let begun = Instant::now();
-        lease::hold(&self.session, &self.of, || {
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        lease::hold(&self.session, &self.of, &mut moved, || {
             is_over.load(Ordering::Relaxed)
                 || signals.received().is_some()
                 || time.is_some_and(|time| begun.elapsed() >= time)

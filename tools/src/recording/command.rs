@@ -21,6 +21,7 @@ use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
 use super::trace_file::FileOptions;
 use super::traced_program::{TracedProgram, check_program, ending, exit_code};
+use crate::tracing::moved_sites::MovedSites;
 use crate::tracing::preload::Preload;
 use ringmark_console::file::destination;
 use ringmark_console::signals::Signals;
@@ -70,7 +71,12 @@ pub(crate) fn record(
     let pid = traced.pid();
     let watches = threads.watches();
     watches.iter().for_each(|watches| watches.begin(pid));
-    let mut outcome = record_until_end(traced, &signals, (file, options), watches.as_ref())?;
+    let program_name = command.first().map(OsString::as_os_str).unwrap_or_default();
+    let moved = preload.and_then(|preload| preload.moved_sites(program_name, pid));
+    let outcome = with_sites(moved, || {
+        record_until_end(traced, &signals, (file, options), watches.as_ref())
+    });
+    let mut outcome = outcome?;
     let settings = program.for_program(preload.is_some());
     outcome.settings = Some(printable(&settings.to_string_lossy()));
     if let (Some(_), Some(program), 0) = (preload, command.first(), outcome.progress.pages) {
@@ -99,6 +105,20 @@ pub(crate) fn record(
         outcome.trouble.push(why);
     }
     Ok(outcome)
+}
+
+/// Runs `work` while a program is handed the patch sites that it waits for.
+fn with_sites<R>(moved: Option<MovedSites>, work: impl FnOnce() -> R) -> R {
+    let Some(mut moved) = moved else {
+        return work();
+    };
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| moved.serve(|| is_over.load(Ordering::Relaxed)));
+        let result = work();
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// Records until the program and its descendants have ended.

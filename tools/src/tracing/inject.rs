@@ -32,7 +32,6 @@ pub(crate) fn load(pid: u32, settings: &CStr, needs_memfd: bool) -> Result<(), F
         return Err(obstacle);
     }
     let begun = SystemTime::now() - CLOCK_STEP;
-    require_sites(pid)?;
     let library = library::library()?;
     let options = Options {
         call: Some((c"ringmark_functions_start", settings)),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::tracer_text::{AnswerLine, LeaseState, RequestLine, Verb};
 
 use super::budget;
+use super::moved_sites::MovedSites;
 use super::one_tracer::OneTracer;
 use super::requests::Answer;
 use super::tracer_session::TracerSession;
@@ -25,17 +26,19 @@ pub(crate) fn line() -> RequestLine<'static> {
 }
 
 /// Renews the start of a function tracer until `is_over`, then stops it, unless another command has
-/// stopped it, or has started it for good.
+/// stopped it, or has started it for good. Modules that the process loads meanwhile get the sites that
+/// `moved` finds in them.
 ///
 /// # Errors
 /// The process does not answer.
 pub(crate) fn hold(
     session: &TracerSession,
     of: &OneTracer,
+    moved: &mut MovedSites,
     is_over: impl Fn() -> bool,
 ) -> anyhow::Result<()> {
     let mut told = 0;
-    let held = renew(session, of, is_over, &mut told).and_then(|state| {
+    let held = renew(session, of, moved, is_over, &mut told).and_then(|state| {
         if state == LeaseState::On && !session.has_ended() {
             budget::tell_cost(&session.ask(Verb::Status, &[])?, of);
             let answer = session.ask(Verb::Stop, &of.lines())?;
@@ -55,6 +58,7 @@ pub(crate) fn hold(
 fn renew(
     session: &TracerSession,
     of: &OneTracer,
+    moved: &mut MovedSites,
     is_over: impl Fn() -> bool,
     told: &mut usize,
 ) -> anyhow::Result<LeaseState> {
@@ -67,6 +71,7 @@ fn renew(
         renewed = Instant::now();
         let answer = session.ask(Verb::Renew, &of.lines_with(&[line()]))?;
         *told += budget::tell_given_up(&answer, *told);
+        moved.look().hand_over(session)?;
         match state(&answer) {
             LeaseState::On => {}
             LeaseState::Off => {

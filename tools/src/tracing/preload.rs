@@ -9,6 +9,7 @@ use ringmark_function_tracer::sites::{Headers, in_file};
 use rustix::process::{getegid, geteuid};
 
 use super::library::library;
+use super::moved_sites::MovedSites;
 use super::options::{CallDetail, FunctionNames};
 use super::triggers::Triggers;
 use super::untraceable::{STATIC, no_sites};
@@ -20,6 +21,8 @@ pub(crate) struct Preload {
     library: PathBuf,
     /// Lines of a request, which the shared object reads at its start.
     request: String,
+    /// The patterns of functions, as lines of a request.
+    names: FunctionNames,
 }
 
 /// Options of `run` and `record -- CMD` for function tracing.
@@ -52,7 +55,12 @@ impl FunctionOptions {
         let lines = wanted.lines();
         let request = lines.iter().map(|line| format!("{line}\n")).collect();
         let library = library()?;
-        Ok(Some(Preload { library, request }))
+        let names = wanted.names.clone();
+        Ok(Some(Preload {
+            library,
+            request,
+            names,
+        }))
     }
 
     /// What is to be traced, if functions are.
@@ -119,6 +127,19 @@ impl Wanted<'_> {
 }
 
 impl Preload {
+    /// Functions of this program that may have to be traced without patch sites of its compiler; `None`: there
+    /// are none.
+    pub(crate) fn moved_sites(&self, program: &OsStr, pid: u32) -> Option<MovedSites> {
+        let path = on_path(program)?;
+        let moved = MovedSites::of(pid, &self.names.lines());
+        let may_be = match Headers::of(&path) {
+            Ok(headers) => !headers.is_static && moved.may_mean_any(headers.names_sites),
+            // A script: the program that runs it is meant where functions are named.
+            Err(_) => !self.names.filter.is_empty(),
+        };
+        may_be.then_some(moved)
+    }
+
     /// The environment variables that this program is started with.
     pub(crate) fn variables(&self, program: &OsStr) -> Vec<(&'static str, OsString)> {
         // Behind those of the user, who knows which must come first: a sanitizer, an allocator.
@@ -130,10 +151,21 @@ impl Preload {
         objects.push(&self.library);
         let mut variables = vec![
             ("LD_PRELOAD", objects),
-            ("RINGMARK_TRACE", OsString::from(&self.request)),
+            ("RINGMARK_TRACE", OsString::from(self.request_of(program))),
         ];
         variables.extend(asan_options(program).map(|options| (ASAN_OPTIONS, options)));
         variables
+    }
+
+    fn request_of(&self, program: &OsStr) -> String {
+        match self.moved_sites(program, 0) {
+            Some(_) => format!(
+                "{}{}\n",
+                self.request,
+                RequestLine::Await(std::process::id())
+            ),
+            None => self.request.clone(),
+        }
     }
 
     /// Prints why the functions of this program cannot be traced, as far as the headers of its file
@@ -208,8 +240,5 @@ fn obstacle(path: &Path) -> Option<String> {
     if takes_user || takes_group {
         return Some("is setuid or setgid: nothing can be preloaded".to_owned());
     }
-    if headers.names_sites {
-        return None;
-    }
-    Some(no_sites(&in_file(path).ok()?))
+    None
 }

@@ -10,7 +10,7 @@ use ringmark_attach::{Options, Permission};
 use ringmark_reader::host::Finding;
 use ringmark_reader::{Access, Session, find};
 
-use super::{inject, library, mounts};
+use super::{inject, library, mounts, movable};
 use ringmark_console::units::counted;
 
 /// What compilers are given to make functions traceable.
@@ -211,8 +211,12 @@ fn attach(pid: u32) -> Result<Finding, Finding> {
         let found = format!("pid {pid} runs the function tracer");
         return Ok(Finding::works(ABOUT, found));
     }
-    inject::require_sites(pid)
-        .map_err(|failure| Finding::fails(ABOUT, failure.text, WITHOUT_SITES))?;
+    let prepared = inject::require_sites(pid);
+    if let Err(failure) = prepared
+        && !movable::has_any(pid)
+    {
+        return Err(Finding::fails(ABOUT, failure.text, WITHOUT_SITES));
+    }
     let library = library::library().map_err(|failure| fails(failure.text))?;
     let options = Options {
         needs_memfd: !mounts::shares_sessions(pid),

@@ -8,6 +8,7 @@ use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find};
 
 use super::inject;
 use super::mounts;
+use super::movable;
 use super::requests::{self, Answer, knows_tracers};
 use super::rings::Rings;
 use ringmark_console::json::Head;
@@ -38,7 +39,10 @@ impl TracerSession {
             let text = format!(
                 "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
             );
-            let untraceable = || inject::require_sites(pid).err();
+            let untraceable = || match movable::has_any(pid) {
+                true => None,
+                false => inject::require_sites(pid).err(),
+            };
             let obstacle = inject::obstacle(pid).or_else(untraceable);
             obstacle.unwrap_or_else(|| Failure::no_target(text))
         };
@@ -52,17 +56,32 @@ impl TracerSession {
     }
 
     /// Finds it, after loading the shared object into a process that has none. `rings`: what its
-    /// session is to be like.
+    /// session is to be like. `moved`: whether functions are to be traced there without patch sites of their
+    /// compiler, or the first reason why one cannot.
     ///
     /// # Errors
     /// As [`TracerSession::find`], the object cannot be loaded, or the session is there and not so.
-    pub(crate) fn find_or_load(pid: u32, rings: Rings) -> anyhow::Result<Self> {
+    pub(crate) fn find_or_load(
+        pid: u32,
+        rings: Rings,
+        moved: Result<(), Option<&str>>,
+    ) -> anyhow::Result<Self> {
         if let Some(session) = Self::of(pid)? {
             rings.check(pid, session.session.header())?;
             return Ok(session);
         }
         let is_nameless = !mounts::shares_sessions(pid);
         let settings = rings.settings(threads_of(pid), is_nameless);
+        if let Err(refusal) = moved {
+            inject::require_sites(pid).map_err(|failure| match refusal {
+                Some(text) => Failure::no_target(format!("pid {pid}: {}", printable(text))),
+                None if movable::has_any(pid) => Failure::no_target(format!(
+                    "pid {pid}: no function that can be traced is meant; 'ringmark functions -p {pid}' lists them, \
+                     NAME@MODULE means those of a library"
+                )),
+                None => failure,
+            })?;
+        }
         inject::load(pid, &settings, is_nameless)?;
         let missing =
             || Failure::no_target(format!("pid {pid}: still without the function tracer"));

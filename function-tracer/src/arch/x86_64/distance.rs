@@ -39,6 +39,11 @@ pub(super) fn disabled_head(distance: i32) -> u8 {
     if is_nop { NULL } else { TEST }
 }
 
+/// The operand of a relative jump or call to `to` that ends at `from`. `None`: out of reach.
+pub(super) fn distance(from: u64, to: u64) -> Option<i32> {
+    i32::try_from(to.wrapping_sub(from).cast_signed()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::nops;

@@ -6,17 +6,20 @@
 //! | six bytes, `call *__fentry__(%rip)` | `ff 15 …` | `f7 c0 …` test eax, … | `67 e8 …` call trampoline |
 //! | XRay entry and tail sled | `eb 09 …` jump over it | the same | `a8 09` test al, 9; `e8 …`; NOP |
 //! | XRay exit sled | `c3 …` ret | the same | `e9 …` jmp trampoline |
+//! | a moved instruction, five bytes | the instruction | the same | `e9 …` jmp trampoline |
+//! | a moved instruction, two bytes | the instruction | the same | `eb …` jmp to padding, where `e9 …` jmp trampoline stands |
 //!
 //! Masked differs from enabled and from disabled in the head only. The instructions have the same
 //! length, so no processor sees a boundary where none is. TEST is correct with any operand, so the
 //! other bytes may change after it in any order. TEST changes flags, which are unused where
 //! functions begin, before a return, and before a jump that always leaves the function; a sled before any other
-//! instruction is no site. A head of one byte cannot be torn, wherever it lies; one of two bytes
-//! must lie in one aligned word of 8.
+//! instruction is no site. A head of one byte cannot be torn, wherever it lies; a longer one
+//! must lie in one aligned word of 8. Where an instruction was moved, no thread can be between two bytes of
+//! it. The jump in padding stays there for ever, because a thread may be about to take it.
 
-use super::distance::disabled_head;
+use super::ReturnPlace;
+use super::distance::{disabled_head, distance};
 use super::nops::{self, TEST};
-use super::{ReturnPlace, trampoline_code};
 use crate::arch::{Bytes, Edit, Origin, STEPS, SiteState, UnfitCode};
 
 const CALL: u8 = 0xe8;
@@ -26,6 +29,8 @@ const JUMP: u8 = 0xeb;
 const OVER: u8 = 9;
 pub(super) const RETURN: u8 = 0xc3;
 const SLED_BYTES: usize = 11;
+const LONG_JUMP: u8 = 0xe9;
+const SHORT_JUMP_BYTES: usize = 2;
 
 /// How a patch site looks and changes. A process has one for each of its sites, so it is small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,22 +52,53 @@ pub(super) enum Shape {
     Call6,
     SledEntry,
     SledExit,
+    /// A jump in the place of an instruction that was moved.
+    Jump,
+    /// A short jump there, to a jump in padding at this distance from the site.
+    Hop(i16),
 }
 
 impl Shape {
     /// Bytes of the head.
     fn head_bytes(self) -> usize {
-        if self == Self::Call6 { 2 } else { 1 }
+        match self {
+            Self::Call6 | Self::Hop(_) => SHORT_JUMP_BYTES,
+            Self::Jump => CALL_BYTES,
+            Self::Call5 | Self::SledEntry | Self::SledExit => 1,
+        }
     }
 
     /// Bytes that change, head and body.
     fn bytes(self) -> usize {
         match self {
-            Self::Call5 | Self::SledExit => CALL_BYTES,
+            Self::Call5 | Self::SledExit | Self::Jump => CALL_BYTES,
             Self::Call6 => CALL_BYTES + 1,
             Self::SledEntry => SLED_BYTES,
+            Self::Hop(_) => SHORT_JUMP_BYTES,
         }
     }
+}
+
+/// The form of the site at address `at` in the place of an instruction that is moved. `code` is what stands
+/// there, and `hop` the padding for a longer jump where the site's is short.
+pub(crate) fn read_moved(code: &[u8], at: u64, hop: Option<u64>) -> Result<Form, UnfitCode> {
+    let found = || code.get(..8).unwrap_or(code).to_vec();
+    let shape = match hop {
+        None => Shape::Jump,
+        Some(hop) => {
+            let from_jump = hop.wrapping_sub(at + SHORT_JUMP_BYTES as u64).cast_signed();
+            i8::try_from(from_jump).map_err(|_| UnfitCode::Unmovable(found()))?;
+            // At most 130, as checked above.
+            Shape::Hop(hop.wrapping_sub(at).cast_signed() as i16)
+        }
+    };
+    if code.len() < shape.bytes() {
+        return Err(UnfitCode::Unmovable(found()));
+    }
+    if at % 8 + shape.bytes() as u64 > 8 {
+        return Err(UnfitCode::Straddles);
+    }
+    Ok(Form::new(shape, code))
 }
 
 /// The form of the site whose code begins at address `at`.
@@ -196,12 +232,14 @@ impl Form {
         self.has_boundaries
     }
 
-    /// Bytes from the site's start to the end of the call, from which its distance counts.
+    /// Bytes from the site's start to the end of the call, or the jump, from which its distance counts. A
+    /// jump in padding may lie before the site.
     pub(crate) fn call_end(&self) -> u64 {
         match self.shape {
-            Shape::Call5 | Shape::SledExit => 5,
+            Shape::Call5 | Shape::SledExit | Shape::Jump => 5,
             Shape::Call6 => 6,
             Shape::SledEntry => 7,
+            Shape::Hop(at) => (i64::from(at) + CALL_BYTES as i64).cast_unsigned(),
         }
     }
 
@@ -212,13 +250,14 @@ impl Form {
 
     /// Whether every change of the head is one byte.
     pub(crate) fn has_one_byte_head(&self) -> bool {
-        self.shape != Shape::Call6
+        self.shape.head_bytes() == 1
     }
 
     /// The site's bytes in `state`, where the call's distance is `distance`.
     pub(crate) fn bytes(&self, state: SiteState, distance: i32) -> Bytes {
         match state {
             SiteState::Disabled => Bytes::new(self.disabled()),
+            SiteState::Enabled if self.is_moved() => self.moved_head(distance),
             SiteState::Enabled => {
                 Bytes::new(&[&*self.enabled_head(), &*self.enabled_body(distance)].concat())
             }
@@ -227,6 +266,9 @@ impl Form {
 
     /// The form of the site from its first enabling with `distance` on.
     pub(crate) fn settled(mut self, distance: i32) -> Self {
+        if self.is_moved() {
+            return self;
+        }
         self.tail = 0;
         if self.has_boundaries {
             self.set_disabled(disabled_head(distance), &distance.to_le_bytes());
@@ -247,6 +289,16 @@ impl Form {
 
     /// Writes that enable the site. Its form is [`Form::settled`] afterwards.
     pub(crate) fn steps_to_enable(&self, distance: i32) -> [Option<Edit>; STEPS] {
+        if self.is_moved() {
+            let hop = match self.shape {
+                Shape::Hop(offset) => Some(Edit {
+                    offset,
+                    bytes: long_jump(distance),
+                }),
+                _ => None,
+            };
+            return [None, None, hop, edit(true, 0, self.moved_head(distance))];
+        }
         let body = self.enabled_body(distance);
         let is_changed = body != self.disabled_body();
         let is_masked = is_changed && self.masked_head() != self.disabled_head();
@@ -261,6 +313,9 @@ impl Form {
 
     /// Writes that disable the site. Its form must be settled.
     pub(crate) fn steps_to_disable(&self, distance: i32) -> [Option<Edit>; STEPS] {
+        if self.is_moved() {
+            return [None, None, None, edit(true, 0, Bytes::new(self.disabled()))];
+        }
         let body = self.disabled_body();
         let is_changed = self.enabled_body(distance) != body;
         [
@@ -275,7 +330,29 @@ impl Form {
         match self.shape {
             Shape::Call5 => Bytes::new(&[TEST]),
             Shape::Call6 => Bytes::new(&[0xf7, 0xc0]),
-            Shape::SledEntry | Shape::SledExit => self.disabled_head(),
+            _ => self.disabled_head(),
+        }
+    }
+
+    /// Whether an instruction was moved to make room.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self.shape, Shape::Jump | Shape::Hop(_))
+    }
+
+    /// Where the jump in padding stands, from the site.
+    pub(crate) fn hop(&self) -> Option<i16> {
+        match self.shape {
+            Shape::Hop(offset) => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// The enabled site where an instruction was moved.
+    fn moved_head(&self, distance: i32) -> Bytes {
+        match self.shape {
+            // The distance is at most 127, as `read_moved` checked.
+            Shape::Hop(offset) => Bytes::new(&[JUMP, (offset - SHORT_JUMP_BYTES as i16) as u8]),
+            _ => long_jump(distance),
         }
     }
 
@@ -284,7 +361,7 @@ impl Form {
             Shape::Call5 => &[CALL],
             Shape::Call6 => &[0x67, CALL],
             Shape::SledEntry => &[0xa8],
-            Shape::SledExit => &[0xe9],
+            Shape::SledExit | Shape::Jump | Shape::Hop(_) => &[LONG_JUMP],
         })
     }
 
@@ -298,12 +375,16 @@ impl Form {
 
     /// Distance of the call in the site at `at` to address `to`, if that is within reach.
     pub(crate) fn distance(&self, at: u64, to: u64) -> Option<i32> {
-        trampoline_code::distance(at + self.call_end(), to)
+        distance(at.wrapping_add(self.call_end()), to)
     }
 }
 
+fn long_jump(distance: i32) -> Bytes {
+    Bytes::new(&[&[LONG_JUMP][..], &distance.to_le_bytes()].concat())
+}
+
 fn edit(is_needed: bool, offset: u64, bytes: Bytes) -> Option<Edit> {
-    let offset = u8::try_from(offset).ok()?;
+    let offset = i16::try_from(offset).ok()?;
     is_needed.then_some(Edit { offset, bytes })
 }
 
@@ -377,7 +458,7 @@ mod tests {
                 };
                 for edit in steps.iter().flatten() {
                     // Bodies are written byte by byte.
-                    for (at, byte) in (usize::from(edit.offset)..).zip(edit.bytes.iter()) {
+                    for (at, byte) in (edit.offset as usize..).zip(edit.bytes.iter()) {
                         code[at] = *byte;
                         assert!(edit.offset == 0 || execute(&code) == out, "{code:02x?}");
                     }
@@ -389,6 +470,51 @@ mod tests {
             }
             assert_eq!(code[bytes.len()..], BODY);
         }
+    }
+
+    #[test]
+    fn a_moved_instruction_is_replaced_by_one_store() {
+        let code = [0xb8, 1, 0, 0, 0, 0xc3];
+        let heads = |steps: &[Option<Edit>]| {
+            let steps = steps.iter().flatten();
+            steps
+                .map(|edit| (edit.offset, edit.bytes.to_vec()))
+                .collect::<Vec<_>>()
+        };
+        let form = read_moved(&code, 0x1000, None).unwrap();
+        let jump = vec![0xe9, 0x44, 0x33, 0x22, 0x11];
+        assert_eq!(heads(&form.steps_to_enable(DISTANCE)), [(0, jump.clone())]);
+        assert_eq!(form.distance(0x1000, 0x1005 + 0x1122_3344), Some(DISTANCE));
+        let form = form.settled(DISTANCE);
+        assert_eq!(
+            heads(&form.steps_to_disable(DISTANCE)),
+            [(0, code[..5].to_vec())]
+        );
+        assert_eq!(*form.bytes(SiteState::Enabled, DISTANCE), *jump);
+
+        let form = read_moved(&code, 0x1006, Some(0x1000)).unwrap();
+        let short = vec![0xeb, (-8_i8) as u8];
+        let steps = form.steps_to_enable(DISTANCE);
+        assert_eq!(heads(&steps), [(-6, jump), (0, short.clone())]);
+        assert_eq!(form.distance(0x1006, 0x1005 + 0x1122_3344), Some(DISTANCE));
+        let form = form.settled(DISTANCE);
+        assert_eq!(
+            heads(&form.steps_to_disable(DISTANCE)),
+            [(0, code[..2].to_vec())]
+        );
+        assert_eq!(*form.bytes(SiteState::Enabled, DISTANCE), *short);
+
+        let refused = |at, hop| read_moved(&code, at, hop).unwrap_err();
+        assert_eq!(refused(0x1004, None), UnfitCode::Straddles);
+        assert_eq!(refused(0x1007, Some(0x1010)), UnfitCode::Straddles);
+        for far in [0x1000 + 130, 0x1002 - 129] {
+            assert!(matches!(
+                refused(0x1000, Some(far)),
+                UnfitCode::Unmovable(_)
+            ));
+        }
+        assert!(read_moved(&code, 0x1000, Some(0x1002 + 127)).is_ok());
+        assert!(read_moved(&code, 0x1000, Some(0x1002 - 128)).is_ok());
     }
 
     #[test]

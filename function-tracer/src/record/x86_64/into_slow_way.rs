@@ -65,6 +65,11 @@ pub(crate) fn find_in_library() {
     IS_LOOKED_FOR.store(true, Relaxed);
 }
 
+/// Address of the function that the slow way calls to have a cancellation wait.
+pub(in crate::record) fn set_cancel_state() -> u64 {
+    SET_CANCEL_STATE.load(Relaxed) as u64
+}
+
 /// All signals but those that an instruction raises itself: where one of these is blocked, the kernel
 /// ends the process. The upper half is that of the sign.
 const ASYNCHRONOUS: i32 = {

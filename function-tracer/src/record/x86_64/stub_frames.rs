@@ -1,6 +1,8 @@
 //! The stack as the stubs leave it for the slow way, lowest address first; and the address that
 //! replaces return addresses.
 
+use crate::arch::{MOVED_CALL, MOVED_SITE_FROM_CALL};
+
 /// Bytes that `ringmark_slow` pushes below those of a stub: r9, r8, rbp, its return address.
 pub(crate) const PUSHED_BELOW: usize = 32;
 
@@ -60,9 +62,17 @@ impl EntryFrame {
         [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9]
     }
 
-    /// An address in the function, after its patch site.
+    /// An address in the function, at or after its patch site.
     pub(crate) fn function(&self) -> u64 {
-        self.site
+        const CALL: usize = MOVED_CALL.len();
+        // SAFETY: record invariant 8: a call ends at this address.
+        let call = unsafe { ((self.site - CALL as u64) as *const [u8; CALL]).read() };
+        if call != MOVED_CALL {
+            return self.site;
+        }
+        let place = self.site + MOVED_SITE_FROM_CALL as u64;
+        // SAFETY: such a call stands in a trampoline only, which has its site's address there, aligned.
+        unsafe { (place as *const u64).read() }
     }
 
     /// The integer that the function returns, at a site in front of a return.

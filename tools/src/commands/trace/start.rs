@@ -12,6 +12,7 @@ use ringmark_format::tracer_text::{Count, RequestLine, Verb};
 
 use super::change::Done;
 use crate::tracing::lease;
+use crate::tracing::moved_sites::MovedSites;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames};
 use crate::tracing::requests::Answer;
@@ -63,7 +64,12 @@ impl StartArgs {
             // Nothing is loaded for a start that would be refused.
             self.names.require()?;
         }
-        let session = TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring))?;
+        let mut moved = MovedSites::of(self.of.pid, &self.names.lines());
+        let found = moved.look();
+        let session =
+            TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring), found.any())?;
+        found.tell(self.of.pid);
+        found.hand_over(&session)?;
         if self.names.is_empty() {
             self.require_functions(&session)?;
         }
@@ -102,7 +108,7 @@ impl StartArgs {
         let is_over = || {
             signals.received().is_some() || self.time.is_some_and(|time| begun.elapsed() >= time)
         };
-        lease::hold(&session, &self.of, is_over)?;
+        lease::hold(&session, &self.of, &mut moved, is_over)?;
         Ok(exit)
     }
 
