@@ -294,6 +294,38 @@ fn functions_of_the_c_library_are_traced_and_what_the_tracer_does_is_not() {
     }
 }
 
+/// The session of a forked child begins in the fork: what that calls is no call of the program's.
+#[test]
+fn a_profile_of_a_forked_child_has_the_calls_of_the_program_alone() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("moved-fork");
+    if !can_be_traced(&fixture, "malloc") {
+        return;
+    }
+    let source = fixture.path("forks.c");
+    let text = "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+        int main(void) { char *volatile p; if (fork() != 0) wait(NULL);\n\
+        for (int i = 0; i < 100; i++) p = malloc(i + 1); exit(p == NULL); }\n";
+    fs::write(&source, text).expect("a file");
+    let flags = "-O2 -fno-builtin";
+    let program = compile(&fixture, &source.to_string_lossy(), "forks", flags);
+    let mut command = tool(&fixture);
+    command.args(["run", "--kind", "profile", "-F", "malloc@libc.so*", "-o"]);
+    command.arg(fixture.path("run.rmk")).arg("--").arg(&program);
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let report = ringmark(&fixture, "report --json", &[&fixture.path("run.rmk")]);
+    let report = report.expect_code(0).stdout_text();
+    let rows = report.lines().map(|line| serde_json::from_str(line));
+    let rows = rows.map(|row| row.expect("JSON"));
+    let of_malloc = rows.filter(|row: &serde_json::Value| row["name"] == "malloc");
+    let counts: Vec<u64> = of_malloc.filter_map(|row| row["count"].as_u64()).collect();
+    // The C library allocates a little for itself.
+    let is_right = |count: &u64| (100..110).contains(count);
+    assert!(counts.len() == 2 && counts.iter().all(is_right), "{report}");
+}
+
 /// What it prints is the same in every run.
 const PYTHON: &str = "\
 import json, re, hashlib\n\

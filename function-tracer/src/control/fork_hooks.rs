@@ -15,6 +15,7 @@ use super::profile_report;
 use crate::engine::with_engine;
 use crate::loader_watch;
 use crate::patch::Threads;
+use crate::record::open_calls::OwnWork;
 use crate::record::profile_tables::forget;
 
 /// A fork waits for about a second at most, because it may hold a lock that the request waits for.
@@ -61,6 +62,8 @@ extern "C" fn after() {
 /// Counts of the parent say nothing about the child. What it counts itself, it says that it begins: else nobody would
 /// know of it if it ended by `_exit`.
 extern "C" fn after_in_child() {
+    // The beginning of the child's session calls functions that may be traced.
+    let _own = OwnWork::begin();
     forget();
     loader_watch::forget_unmapping();
     let _ = HELD.try_with(|held| {
