@@ -100,6 +100,7 @@ fn living_recorded_and_dead() {
         let mut program = start(&fixture, mode, "hold");
         let pid = program.id().to_string();
         check(&tool(&fixture, &["cat", "-p", &pid]), true);
+        assert!(tool(&fixture, &["report", "-p", &pid]).contains(": it runs\n"));
         check(
             &tool(&fixture, &["list", "-v", "-p", &pid, "--interval", "10ms"]),
             false,
@@ -119,6 +120,7 @@ fn living_recorded_and_dead() {
         let _ = program.child().kill();
         let _ = program.child().wait();
         check(&tool(&fixture, &["cat", "-p", &pid]), true);
+        assert!(tool(&fixture, &["report", "-p", &pid]).contains(": it has ended\n"));
         check(
             &tool(&fixture, &["list", "-v", "--interval", "10ms"]),
             false,

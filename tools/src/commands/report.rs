@@ -395,7 +395,10 @@ impl Args {
 
     fn show(&self, figures: &Figures<'_>, found: &Reported, out: &mut Sink) -> anyhow::Result<()> {
         let covers = found.dump.iter().flat_map(cover::lines);
+        let sessions = found.dump.iter().flat_map(|dump| &dump.sessions);
+        let has_ended = sessions.into_iter().any(|session| session.ending.is_some());
         let read_from = match self.input.process()? {
+            Some(_) if has_ended => "it has ended".to_owned(),
             Some(_) => "it runs".to_owned(),
             None => files_shown(&self.input.files()),
         };
