@@ -317,7 +317,7 @@ fn a_profile_of_a_forked_child_has_the_calls_of_the_program_alone() {
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     let report = ringmark(&fixture, "report --json", &[&fixture.path("run.rmk")]);
     let report = report.expect_code(0).stdout_text();
-    let rows = report.lines().map(|line| serde_json::from_str(line));
+    let rows = report.lines().map(serde_json::from_str);
     let rows = rows.map(|row| row.expect("JSON"));
     let of_malloc = rows.filter(|row: &serde_json::Value| row["name"] == "malloc");
     let counts: Vec<u64> = of_malloc.filter_map(|row| row["count"].as_u64()).collect();
