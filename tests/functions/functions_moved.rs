@@ -257,6 +257,14 @@ fn can_be_traced(fixture: &Fixture, function: &str) -> bool {
     can
 }
 
+/// A program with this text, whose compiler leaves each call of the C library as it is.
+fn allocating(fixture: &Fixture, text: &str) -> PathBuf {
+    let source = fixture.path("program.c");
+    fs::write(&source, text).expect("a file");
+    let flags = "-O2 -fno-builtin";
+    compile(fixture, &source.to_string_lossy(), "program", flags)
+}
+
 #[test]
 fn functions_of_the_c_library_are_traced_and_what_the_tracer_does_is_not() {
     if !require_tools(&["gcc"]) {
@@ -266,17 +274,10 @@ fn functions_of_the_c_library_are_traced_and_what_the_tracer_does_is_not() {
     if !can_be_traced(&fixture, "malloc") {
         return;
     }
-    let source = fixture.path("mallocs.c");
     let text = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
         int main(void) { char *volatile p; for (long i = 0; i < 50000; i++) {\n\
         p = malloc(i % 500 + 1); memset(p, 1, i % 500 + 1); free(p); } return 0; }\n";
-    fs::write(&source, text).expect("a file");
-    let program = compile(
-        &fixture,
-        &source.to_string_lossy(),
-        "mallocs",
-        "-O2 -fno-builtin",
-    );
+    let program = allocating(&fixture, text);
     for kind in ["graph", "function", "profile"] {
         for pattern in ["malloc@libc.so*", "*@libc.so*"] {
             let mut command = tool(&fixture);
@@ -304,13 +305,10 @@ fn a_profile_of_a_forked_child_has_the_calls_of_the_program_alone() {
     if !can_be_traced(&fixture, "malloc") {
         return;
     }
-    let source = fixture.path("forks.c");
     let text = "#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
         int main(void) { char *volatile p; if (fork() != 0) wait(NULL);\n\
         for (int i = 0; i < 100; i++) p = malloc(i + 1); exit(p == NULL); }\n";
-    fs::write(&source, text).expect("a file");
-    let flags = "-O2 -fno-builtin";
-    let program = compile(&fixture, &source.to_string_lossy(), "forks", flags);
+    let program = allocating(&fixture, text);
     let mut command = tool(&fixture);
     command.args(["run", "--kind", "profile", "-F", "malloc@libc.so*", "-o"]);
     command.arg(fixture.path("run.rmk")).arg("--").arg(&program);

@@ -1,7 +1,7 @@
 //! Promise: what a slow call waited for stands beside it: which lock and who has it, in which functions, for how long; without
 //! events of the kernel, too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
@@ -34,18 +34,19 @@ fn waited_for_the_clerk(slow: &Value) -> (u64, u64) {
     (ns, times)
 }
 
+/// The shop of the guide, with patch sites.
+fn shop(fixture: &Fixture) -> PathBuf {
+    let flags = format!("{SITES} -pthread");
+    compile(fixture, "../c/shop.c", "shop", &flags)
+}
+
 #[test]
 fn a_slow_call_says_what_it_waited_for() {
     if !require_tools(&["gcc"]) {
         return;
     }
     let fixture = Fixture::new("seen-waits-slow");
-    let shop = compile(
-        &fixture,
-        "../c/shop.c",
-        "shop",
-        &format!("{SITES} -pthread"),
-    );
+    let shop = shop(&fixture);
     let trace = fixture.path("shop.rmk");
     let mut record = tool(&fixture);
     record.args(["run", "--sched", "--waits", "--kind", "graph", "-o"]);
@@ -121,12 +122,7 @@ fn waits_are_seen_where_the_kernel_gives_no_events() {
     }
     let fixture = Fixture::new("seen-waits-refused");
     let filtered = compile(&fixture, "filtered.c", "filtered", "-O1");
-    let shop = compile(
-        &fixture,
-        "../c/shop.c",
-        "shop",
-        &format!("{SITES} -pthread"),
-    );
+    let shop = shop(&fixture);
     let trace = fixture.path("shop.rmk");
     let mut record = fixture.command(&filtered);
     record.args(["fails", PERF, "13"]).arg(binary::path());
