@@ -39,8 +39,10 @@ layout! {
         152 waits: u64,
         /// How long it waited in all, in nanoseconds.
         160 waited_ns: u64,
+        /// Longest time that an owner waited for the ring, at its first record, in nanoseconds.
+        168 ring_wait_ns: u64,
         /// Zero.
-        168 reserved: [u64; 11],
+        176 reserved: [u64; 10],
     }
 }
 

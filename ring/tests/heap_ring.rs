@@ -106,6 +106,32 @@ fn discard_loses_the_newest_and_counts_it() {
 }
 
 #[test]
+fn a_page_without_memory_is_not_opened_and_keeps_the_one_before_open() {
+    for mode in [Mode::Discard, Mode::Overwrite] {
+        let heap = heap(mode);
+        let (_, geometry) = heap.writer.next_page().unwrap();
+        heap.writer.has_first_pages(1, geometry);
+        assert_eq!(heap.writer.pages_without_memory(geometry), 1..2);
+        let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2 - 1;
+        (0..fit).for_each(|_| heap.emit(16, &[1], 0).unwrap());
+        assert_eq!(heap.emit(16, &[1, 2], 0), Err(Cause::NoMemory));
+        assert_eq!(
+            heap.emit(16, &[1], 0),
+            Ok(()),
+            "there is room for a smaller one"
+        );
+        assert_eq!((heap.slot.produced(), heap.lost(Cause::NoMemory)), (1, 1));
+        let (page, _) = heap.writer.next_page().unwrap();
+        heap.writer.has_memory_up_to(page, geometry);
+        assert!(heap.writer.pages_without_memory(geometry).is_empty());
+        (0..=fit).for_each(|_| heap.emit(16, &[1], 0).unwrap());
+        heap.slot.release(1);
+        heap.emit(16, &[1], 0).unwrap();
+        assert_eq!(heap.slot.produced(), 3, "the next round asks no more");
+    }
+}
+
+#[test]
 fn overwrite_replaces_the_oldest_page() {
     let heap = heap(Mode::Overwrite);
     let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2;

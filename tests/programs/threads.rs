@@ -1,6 +1,7 @@
 //! A traced program of many threads: `threads serial COUNT EVENTS` runs them one after the other,
 //! `threads batches COUNT EVENTS` a hundred at a time, `threads parallel COUNT EVENTS` all at once.
-//! Prints `EARLY LATE FILE_EARLY FILE_LATE`: resident pages, and blocks of the ring file, after a
+//! `threads first COUNT EVENTS` runs them one after the other, and prints the most page faults of a thread
+//! in its first event. The others print `EARLY LATE FILE_EARLY FILE_LATE`: resident pages, and blocks of the ring file, after a
 //! tenth of the threads and at the end.
 
 use std::ops::Range;
@@ -92,6 +93,34 @@ fn parallel(count: u64, events: u64) {
     });
 }
 
+/// Page faults of the calling thread so far.
+fn faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("stat");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name");
+    let mut fields = fields.split(' ');
+    // State and seven more, then minor ones, those of children, major ones.
+    let mut field = |skipped| {
+        fields
+            .nth(skipped)
+            .and_then(|field| field.parse::<u64>().ok())
+    };
+    let (minor, major) = (field(7), field(1));
+    minor.expect("minor faults") + major.expect("major faults")
+}
+
+fn most_faults(count: u64, events: u64) -> u64 {
+    let in_first = move |number| {
+        let before = faults();
+        emit(number, 0..1);
+        let after = faults();
+        emit(number, 1..events);
+        after - before
+    };
+    let run = |number| thread::spawn(move || in_first(number)).join();
+    let each = (0..count).map(|number| run(number).expect("a thread"));
+    each.max().expect("threads")
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let how = arguments.next().expect("serial or parallel");
@@ -103,6 +132,10 @@ fn main() {
     };
     let (count, events) = (number(), number());
     ringmark::start_from_env();
+    if how == "first" {
+        println!("{}", most_faults(count, events));
+        return;
+    }
     let early = match how.as_str() {
         "serial" => serial(count, events),
         "batches" => batches(count, events),

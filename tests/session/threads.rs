@@ -209,3 +209,52 @@ fn thousands_of_threads_at_once_share_the_cap() {
         assert!(mode == "overwrite" || account.delivered() == least);
     }
 }
+
+/// Runs threads whose rings are large, one after the other: the most page faults in a first event.
+fn first_events(fixture: &Fixture, settings: &str) -> u64 {
+    let ringmark = format!("mode=discard,ring=16M,session=256M,warm=0,keep=always{settings}");
+    let arguments = format!("first {BIG} {EVENTS_OF_BIG}");
+    let program = fixture.start(THREADS, &ringmark, &arguments);
+    let done = program.finish(SOON).expect_code(0);
+    assert_eq!(done.stderr_text(), "");
+    let faults = done.stdout_text().trim().parse().unwrap();
+    println!("{faults} page faults at most");
+    faults
+}
+
+/// The longest waits for the rings.
+fn waits(ring_file: &Path) -> Vec<u64> {
+    let session = Session::open(ring_file, Access::Observe).unwrap();
+    let ring = session.ring();
+    let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+    slots.map(|slot| slot.ring_wait_ns()).collect()
+}
+
+/// Threads with large rings, and events of each: more than a page.
+const BIG: u64 = 4;
+const EVENTS_OF_BIG: u64 = 10_000;
+
+/// A page has 16 system pages, and a ring of 16 MiB 4,096.
+#[test]
+fn a_first_event_waits_for_a_page_and_not_for_a_ring() {
+    let fixture = Fixture::new("first");
+    let faults = first_events(&fixture, "");
+    assert!(faults < 256, "{faults} page faults in a first event");
+    let ring_file = fixture.ring_file();
+    assert!(waits(&ring_file).iter().all(|ns| *ns > 0));
+    let account = expect_sum(&read(&[ring_file]), BIG * EVENTS_OF_BIG);
+    assert_eq!(account.lost(), 0, "{:?}", causes(&account));
+}
+
+/// To get 16 MiB takes longer than this on any machine.
+const LONG_NS: u64 = 100_000;
+
+#[test]
+fn where_nobody_prepares_rings_the_wait_for_one_is_known() {
+    let fixture = Fixture::new("first-alone");
+    let _ = first_events(&fixture, ",control=off");
+    let waits = waits(&fixture.ring_file());
+    println!("{waits:?} ns");
+    assert_eq!(waits.len() as u64, BIG);
+    assert!(waits.iter().all(|ns| *ns >= LONG_NS), "{waits:?}");
+}

@@ -14,12 +14,14 @@ use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 use super::core::Core;
 use super::held_signals::HeldSignals;
 use super::process::KeptErrno;
-use super::waits::{self, Stack, Wanted};
-use super::{process, retry, warm};
+use super::reserve::Wanted;
+use super::waits::{self, Stack};
+use super::{memory, process, reserve, retry, warm};
 use crate::description::Now;
 use crate::thread_block::{self, Phase};
 
-/// Attaches this thread to a ring ahead of its first event, which is then as fast as later ones.
+/// Attaches this thread to a ring ahead of its first event, which is then as fast as later ones. All pages
+/// of the ring have memory then: no event of the thread makes a system call.
 ///
 /// `false`: there is no session, or no ring.
 ///
@@ -31,7 +33,12 @@ use crate::thread_block::{self, Phase};
 /// assert!(attach_thread());
 /// ```
 pub fn attach_thread() -> bool {
-    session_of_this_process().is_some_and(|core| writer_of_thread(core).is_ok())
+    let attached = session_of_this_process().map(|core| (core, writer_of_thread(core)));
+    let Some((core, Ok(writer))) = attached else {
+        return false;
+    };
+    memory::allocate_ring(core, writer);
+    true
 }
 
 /// Gets a ring for a thread that begins a span as the first thing it records: its stack of open
@@ -177,8 +184,7 @@ fn reserve_there(
     if !core.options.wait.is_zero() {
         return waits::reserve(core, writer, stack, wanted);
     }
-    let base = |now| core.page_base(now);
-    let reserved = writer.reserve_or_decide(wanted.type_id, wanted.words, wanted.ticks, &base);
+    let reserved = reserve::reserve(core, writer, wanted);
     if let Err(Cause::RingFull) = reserved {
         writer.lose(Cause::RingFull);
     }
@@ -298,27 +304,38 @@ impl Drop for Attaching {
     }
 }
 
-/// Finds a ring: warm, drained, new, or (overwrite mode) the one sealed longest ago.
+/// Finds a ring, and notes in it how long that took.
 fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
+    let begun_ns = clock::monotonic_ns();
+    let index = find_ring(core)?;
+    let writer = own(core, index)?;
+    let slot = core.file.slot(index);
+    let took_ns = clock::monotonic_ns().saturating_sub(begun_ns);
+    slot.inspect(|slot| slot.note_ring_wait(took_ns));
+    Ok(writer)
+}
+
+/// Claims a ring: warm, drained, new, or (overwrite mode) the one sealed longest ago.
+fn find_ring(core: &'static Core) -> Result<u32, Cause> {
     if core.file.is_broken() {
         return Err(Cause::NoMemory);
     }
     let directory = core.file.directory();
     if let Some(slot) = directory.claim_warm() {
         warm::ask_for_more(core);
-        return own(core, slot);
+        return Ok(slot);
     }
     if core.options.mode == Mode::Discard
         && let Some(slot) = directory.claim_drained()
     {
-        return own(core, slot);
+        return Ok(slot);
     }
     warm::new_slot(core)
+        .inspect(|_| warm::ask_for_more(core))
         .or_else(|cause| match core.options.mode {
             Mode::Discard => Err(cause),
             Mode::Overwrite => directory.claim_oldest_sealed().ok_or(cause),
         })
-        .and_then(|slot| own(core, slot))
 }
 
 /// Makes the calling thread the owner of a claimed slot.

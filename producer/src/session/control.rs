@@ -24,8 +24,8 @@ use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
 use super::core::Core;
-use super::registry;
 use super::warm::{self, futex_half};
+use super::{memory, registry};
 use crate::setup::filter::{Directives, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.
@@ -194,6 +194,10 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
         }
         if warm::was_used() {
             warm::refill(core);
+        }
+        let is_wanted = || warm::is_used() || mailbox.requested() != seen;
+        if !memory::allocate_rest(core, is_wanted) {
+            continue;
         }
         registry::idle();
         if !sleep_on(futex_half(&mailbox), seen as u32) {

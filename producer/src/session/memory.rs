@@ -1,7 +1,7 @@
 //! How much memory a session may take, and who gets it.
 
 use core::mem::offset_of;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::fs::File;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
 use ringmark_format::slot::{Slot, state};
 use ringmark_ring::ring_file::SYSTEM_PAGE;
-use ringmark_ring::{SlotGeometry, mapping, room};
+use ringmark_ring::{SlotGeometry, Writer, mapping, room};
 
 use super::core::Core;
 use super::layout::Regions;
@@ -30,7 +30,12 @@ pub(super) fn taken(core: &Core) -> u64 {
 }
 
 /// Takes `bytes` of the file; `None` beyond the cap or where the filesystem is full.
-pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
+pub(super) fn take(core: &Core, bytes: u64) -> Option<u64> {
+    take_some(core, bytes, bytes)
+}
+
+/// As [`take`], but the first `now` of the bytes alone get memory.
+fn take_some(core: &Core, bytes: u64, now: u64) -> Option<u64> {
     let word = core.state_word(offset_of!(SessionState, allocated_bytes));
     let mut offset = word.load(Relaxed);
     loop {
@@ -44,7 +49,7 @@ pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
         }
     }
     // A failed allocation leaves a hole in the file that is never touched.
-    allocate(core, offset, bytes).then_some(offset)
+    allocate(core, offset, now).then_some(offset)
 }
 
 /// Allocates the system page that an entry of the ring directory begins, unless it lies in one with the entry
@@ -56,6 +61,82 @@ pub(super) fn allocate_entry(core: &Core, index: u32) -> bool {
     }
     let directory = core.file.geometry().header.directory_offset;
     allocate(core, directory + entry, SYSTEM_PAGE)
+}
+
+/// Bytes of a ring for which there is memory before its owner records, or one page: got in less time than
+/// the owner would notice.
+const FIRST_BYTES: u64 = 64 << 10;
+
+/// Pages of a new ring for which memory is got at once.
+pub(super) fn first_pages(core: &Core, ring: SlotGeometry) -> u64 {
+    let pages = u64::from(ring.pages);
+    match core.options.control {
+        true => (FIRST_BYTES / u64::from(ring.page_bytes)).clamp(1, pages),
+        false => pages,
+    }
+}
+
+/// Gets memory for one page of a ring that has it for all pages before. `false`: there is none.
+fn allocate_page(core: &Core, writer: &Writer, page: u64, ring: SlotGeometry) -> bool {
+    let bytes = u64::from(ring.page_bytes);
+    let is_there = allocate(core, ring.pages_offset + page * bytes, bytes);
+    if is_there {
+        writer.has_memory_up_to(page, ring);
+    }
+    is_there
+}
+
+/// Gets memory for the rest of the calling thread's ring, as far as there is some.
+pub(super) fn allocate_ring(core: &Core, writer: &Writer) {
+    if let Some((_, ring)) = writer.next_page() {
+        let mut pages = writer.pages_without_memory(ring);
+        let _ = pages.all(|page| allocate_page(core, writer, page, ring));
+    }
+}
+
+/// Gets memory for the page that the calling thread needs next, if the helper thread was not yet there.
+/// `false`: there is none, and for a while nobody asks again.
+pub(super) fn allocate_next_page(core: &Core, writer: &Writer) -> bool {
+    /// Events that are lost before one asks again.
+    const NOT_ASKED: u64 = 64;
+    static LEFT: AtomicU64 = AtomicU64::new(0);
+    let Some((page, ring)) = writer.next_page() else {
+        return false;
+    };
+    let one_less = |left: u64| left.checked_sub(1);
+    if LEFT.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
+        return false;
+    }
+    let is_there = allocate_page(core, writer, page, ring);
+    if !is_there {
+        LEFT.store(NOT_ASKED, Relaxed);
+    }
+    is_there
+}
+
+/// Gets memory for the pages that have none yet, of rings that have an owner or are ready for one. A page at
+/// a time: a thread that maps memory meanwhile waits for one page, not for a ring. Ends early, with `false`,
+/// when `is_wanted` elsewhere.
+pub(super) fn allocate_rest(core: &Core, is_wanted: impl Fn() -> bool) -> bool {
+    let is_used = |index: &u32| {
+        let slot = core.file.slot(*index);
+        slot.is_some_and(|slot| matches!(slot.state(), state::ACTIVE | state::WARM))
+    };
+    for index in (0..core.file.slots_used()).filter(is_used) {
+        let (Some(slot), Some(writer)) = (core.file.slot(index), core.wiped.writer(index)) else {
+            continue;
+        };
+        let ring = slot.geometry();
+        for page in writer.pages_without_memory(ring) {
+            if is_wanted() {
+                return false;
+            }
+            if !allocate_page(core, writer, page, ring) {
+                break;
+            }
+        }
+    }
+    true
 }
 
 /// Through the map: programs close descriptors that they do not know, and then the number means
@@ -113,7 +194,10 @@ pub(super) fn give_warm_rings_back(core: &Core) {
 /// Takes a ring, and in front of it a stack of open spans, whose offset comes second: a ring of the
 /// wanted size while half of the session is free, then smaller and smaller ones, and the smallest in
 /// the last quarter, so that a late thread gets little rather than nothing.
-pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
+///
+/// The stack and the first pages get memory, where there is a helper thread that gets it for the others
+/// ([`allocate_rest`]), and else all of it.
+pub(super) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
@@ -125,9 +209,10 @@ pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
         shrunk(wanted, left, core.cap / 4)
     };
     while bytes >= RING_BYTES_MIN {
-        if let Some(stack) = take(core, STACK_BYTES + bytes) {
-            let pages = stack + STACK_BYTES;
-            return Some((geometry(pages, bytes, core.options.page_bytes), stack));
+        let geometry_at = |pages| geometry(pages, bytes, core.options.page_bytes);
+        let first = first_pages(core, geometry_at(0)) * u64::from(geometry_at(0).page_bytes);
+        if let Some(stack) = take_some(core, STACK_BYTES + bytes, STACK_BYTES + first) {
+            return Some((geometry_at(stack + STACK_BYTES), stack));
         }
         bytes = floor_to_page(bytes / 2);
     }

@@ -13,8 +13,8 @@
 //!    keeps its code mapped;
 //! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
 //!    event, with `held_signals`, `retry` says when to try again, `handler` what a signal handler may
-//!    do, `waits` whether one waits for room in a full ring, which `wait_record` tells of
-//!    with what `wait_marks` and `own_files` know;
+//!    do, `reserve` gets a record in a ring that is there, `waits` says whether a thread waits for room
+//!    in a full one, with what `wait_marks` and `own_files` know; `wait_record` tells of waits;
 //! 6. it is asked what was written: `sample`;
 //! 7. its process forks and ends: `process`; with which status: `exit_status`.
 
@@ -46,6 +46,7 @@ mod attach;
 mod handler;
 mod held_signals;
 mod own_files;
+mod reserve;
 mod retry;
 mod wait_marks;
 mod wait_record;

@@ -18,13 +18,13 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_ring::{Reservation, Writer, clock, file_lock};
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
 
 use super::core::Core;
+use super::reserve::{self, Wanted};
 use super::{handler, other_copies, own_files, process, wait_record};
 use crate::thread_block::{self, Phase};
 
@@ -57,15 +57,6 @@ impl Stack {
     }
 }
 
-/// A record that is wanted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    pub(super) type_id: TypeId,
-    pub(super) words: u64,
-    /// Its tick, which a wait does not change.
-    pub(super) ticks: u64,
-}
-
 /// Why a thread does not wait, or no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum No {
@@ -90,10 +81,9 @@ pub(super) fn reserve(
         writer.lose(Cause::RingFull);
         return Err(Cause::RingFull);
     }
-    let base = |now| core.page_base(now);
     let mut stall = None;
     loop {
-        let reserved = writer.reserve_or_decide(wanted.type_id, wanted.words, wanted.ticks, &base);
+        let reserved = reserve::reserve(core, writer, wanted);
         if !matches!(reserved, Err(Cause::RingFull)) {
             stall.inspect(|stall: &Stall| stall.count(core, writer));
             if let (Ok(_), Some(type_id)) = (&reserved, wait_record::type_id()) {

@@ -1,5 +1,5 @@
 //! The pool of warm rings: allocated and touched ahead, they wait for threads. A thread that takes one
-//! asks for more, the helper thread makes them.
+//! asks for more, the helper thread makes them, and gets memory for what all rings still lack.
 //!
 //! # Invariants
 //!
@@ -27,6 +27,11 @@ pub(super) fn ask_for_more(core: &Core) {
     if let Some(mailbox) = core.file.mailbox() {
         let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), 1);
     }
+}
+
+/// Whether a ring was taken since the last call of [`was_used`].
+pub(super) fn is_used() -> bool {
+    POOL_USED.load(Relaxed)
 }
 
 /// Whether a ring was taken since the last call.
@@ -78,6 +83,10 @@ pub(super) fn new_slot(core: &Core) -> Result<u32, Cause> {
     let (geometry, stack) = memory::take_ring(core).ok_or(Cause::NoMemory)?;
     let has_memory = |index| memory::allocate_entry(core, index);
     let index = directory.add(geometry, has_memory).ok_or(Cause::NoRing)?;
+    let writer = core.wiped.writer(index);
+    writer.inspect(|writer| {
+        writer.has_first_pages(memory::first_pages(core, geometry), geometry);
+    });
     let slot = core.file.slot(index);
     slot.inspect(|slot| slot.set_stack_offset(stack));
     Ok(index)

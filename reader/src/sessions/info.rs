@@ -7,8 +7,10 @@ use ringmark_format::counters::CAUSES;
 use ringmark_format::ending::Ending;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::slot::state;
+use ringmark_ring::Owner;
 
 use crate::sessions::session::Session;
+use crate::sessions::thread_names;
 
 /// Figures of a session at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +73,9 @@ pub struct RingInfo {
     pub state: u64,
     /// Thread id of the owner in its pid namespace; 0 in the middle of a claim.
     pub tid: u32,
-    /// Name of the owner thread as of its first event.
+    /// Longest time that an owner waited for the ring, at its first event, in ns.
+    pub wait_ns: u64,
+    /// What the owner thread is called now; once it has ended, as of its first event.
     pub thread_name: String,
     /// Size of a page in bytes; 0 if the geometry is impossible.
     pub page_bytes: u32,
@@ -169,13 +173,18 @@ fn allocated(session: &Session) -> u64 {
 /// The rings of a session now that have or had an owner.
 pub(crate) fn rings(session: &Session) -> Vec<RingInfo> {
     let ring = session.ring();
+    let name_of = thread_names::now(session);
     (0..ring.slots_used())
-        .filter_map(|index| ring_info(session, index))
+        .filter_map(|index| ring_info(session, index, &name_of))
         .filter(|info| info.claims > 0 && info.state != state::FREE)
         .collect()
 }
 
-fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
+fn ring_info(
+    session: &Session,
+    index: u32,
+    name_of: impl Fn(&Owner) -> [u8; 16],
+) -> Option<RingInfo> {
     let ring = session.ring();
     let slot = ring.slot(index)?;
     // `None` in the middle of a claim, where the words of two owners could mix.
@@ -192,13 +201,14 @@ fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
         ring_id: owner.map_or(0, |owner| owner.ring_id.0),
         state: slot.state(),
         tid: owner.map_or(0, |owner| owner.tid),
-        thread_name: thread_name(owner.map_or([0; 16], |owner| owner.thread_name)),
+        thread_name: thread_name(owner.map_or([0; 16], |owner| name_of(&owner))),
         page_bytes: if valid { geometry.page_bytes } else { 0 },
         pages: geometry.pages,
         produced,
         consumed,
         pages_filled: filled.min(u64::from(geometry.pages)) as u32,
         claims: slot.claims(),
+        wait_ns: slot.ring_wait_ns(),
         lost: slot.lost(),
     })
 }

@@ -332,6 +332,18 @@ impl<'m> SlotView<'m> {
         crate::protocol::single_instruction::add_shared(&self.words[word!(waited_ns)], ns);
     }
 
+    /// Notes how long the owner waited for the ring. Called by the owner thread.
+    pub fn note_ring_wait(&self, ns: u64) {
+        let longest = &self.words[word!(ring_wait_ns)];
+        longest.store(longest.load(Relaxed).max(ns), Relaxed);
+    }
+
+    /// Longest time that an owner waited for the ring, in ns.
+    #[must_use]
+    pub fn ring_wait_ns(&self) -> u64 {
+        self.words[word!(ring_wait_ns)].load(Relaxed)
+    }
+
     /// Where events lost for a cause are counted.
     pub(crate) fn lost_word(&self, cause: Cause) -> &'m AtomicU64 {
         &self.words[word!(lost) + cause as usize]

@@ -69,6 +69,7 @@ use crate::protocol::sync::AtomicU64;
 use crate::protocol::sync::private::{AtomicPtr, AtomicU64 as Private};
 
 mod extended;
+mod memory;
 pub mod offsets;
 mod page_switch;
 mod waits;
@@ -117,9 +118,9 @@ pub struct Ring {
 /// One slot's writer. All zero bytes are a valid writer that is attached to nothing.
 ///
 /// Its words are atomics so that a handler and the context it interrupts may both use them through
-/// `&Writer`. All loads and stores are relaxed: no other thread looks at them. What must not be
-/// split by a handler is one instruction; what must not be moved past another store is held by a
-/// compiler fence.
+/// `&Writer`. All loads and stores are relaxed: no other thread looks at them, but at the number of
+/// pages without memory. What must not be split by a handler is one instruction; what must not be moved
+/// past another store is held by a compiler fence.
 ///
 /// The layout is `repr(C)` because assembly reserves records, too: see [`offsets`].
 #[repr(C, align(64))]
@@ -148,6 +149,8 @@ pub struct Writer {
     full: FullRing,
     /// A wait for room that no record tells of yet: ticks of its beginning (0: none) and its end.
     untold_wait: [Private; 2],
+    /// Pages at the ring's end that have no memory yet; see `memory`.
+    without_memory: Private,
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
@@ -178,6 +181,7 @@ impl Writer {
             next: AtomicPtr::new(core::ptr::null_mut()),
             full: FullRing::new(),
             untold_wait: [const { Private::new(0) }; 2],
+            without_memory: Private::new(0),
             ring: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -314,6 +318,7 @@ impl Writer {
     /// - [`Cause::Nested`]: the page is full, and the interrupted context holds a reservation in
     ///   it.
     /// - [`Cause::RingFull`]: discard mode, and the consumer has not released the next page.
+    /// - [`Cause::NoMemory`]: the next page has no memory yet.
     #[cold]
     #[inline(never)]
     pub fn reserve_cold(

@@ -162,6 +162,7 @@ pub const FLOORS: &[House<'_>] = &[
             "other_copies",
             "layout",
             "memory",
+            "reserve",
             "known",
             "schema",
             "process",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringmark_console::extension::place_parser;
 use ringmark_console::json::{Head, JsonOption, Line};
-use ringmark_console::units::{count, parse_duration, size};
+use ringmark_console::units::{count, duration, parse_duration, size};
 use ringmark_console::wide::WideOption;
 use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 use ringmark_format::Uuid;
@@ -267,13 +267,23 @@ fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
     found.map(|a| String::from_utf8_lossy(&a.value).into_owned())
 }
 
-/// Notices that the session carries, and its losses by cause.
+/// A shorter wait for a ring is none to speak of, in ns.
+const RING_WAIT_NS: u64 = 1_000_000;
+
+/// Notices that the session carries, its losses by cause, and the longest wait for a ring.
 fn notices(info: &SessionInfo) -> Vec<String> {
     let mut texts: Vec<_> = attributes(info, tag::NOTICE).collect();
     for (cause, lost) in Cause::ALL.iter().zip(lost_by_cause(info)) {
         if lost > 0 {
             texts.push(format!("{} events lost: {}", count(lost), cause.name()));
         }
+    }
+    let wait_ns = info.rings.iter().map(|ring| ring.wait_ns).max();
+    if let Some(ns) = wait_ns.filter(|ns| *ns >= RING_WAIT_NS) {
+        texts.push(format!(
+            "a thread waited {} for its ring, at its first event",
+            duration(ns)
+        ));
     }
     if info.schema_incomplete {
         texts.push(SCHEMA_INCOMPLETE.to_owned());

@@ -40,6 +40,7 @@ fn ring(slot: u32, events: u64, lost: u64) -> RingLook {
         consumed: 0,
         pages_filled: 4,
         claims: 1,
+        wait_ns: 0,
         lost: [lost, 0, 0, 0, 0, 0, 0, 0],
     };
     RingLook {

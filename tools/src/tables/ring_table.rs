@@ -38,6 +38,7 @@ pub(crate) struct RingRow {
     lost: u64,
     events_per_s: f64,
     window_s: Option<f64>,
+    wait_ns: u64,
 }
 
 /// The rings of a session that `dump` has; `before` was counted that many seconds earlier.
@@ -64,6 +65,7 @@ pub(crate) fn rows(
             lost: ring.lost.iter().fold(0, |sum, n| sum.saturating_add(*n)),
             events_per_s: new.saturating_sub(old.unwrap_or(0)) as f64 / seconds,
             window_s: covered_ns.map(|ns| ns as f64 / 1e9),
+            wait_ns: ring.wait_ns,
         }
     };
     info.rings.iter().map(row).collect()
@@ -115,6 +117,7 @@ impl RingRow {
             "events_per_s": self.events_per_s,
             "lost": self.lost,
             "window_s": self.window_s,
+            "ring_wait_ns": self.wait_ns,
         })
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | step | what a handler finds |
 //! | --- | --- |
-//! | discard: is the next page released? | the old page, still open |
+//! | discard: is the next page released? does it have memory? | the old page, still open |
 //! | the clock is read | the same: its events still fit, or are lost as NESTED |
 //! | the old page is closed | no open page: its events are lost as NESTED |
 //! | is the caller still alone? | the same; a reservation that it left before stops the switch |
@@ -60,6 +60,9 @@ impl Writer {
             );
             self.full.remember(&ring.slot, consumed);
             return Err(Cause::RingFull);
+        }
+        if !self.has_memory(ring, number) {
+            return Err(Cause::NoMemory);
         }
         let base = base(); // The clock is asked while a handler still finds the page open.
         self.close_page();

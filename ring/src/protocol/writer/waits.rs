@@ -28,8 +28,9 @@ use crate::protocol::clock_sample::ClockSample;
 use crate::protocol::reservation::Reservation;
 
 impl Writer {
-    /// As [`Writer::reserve_cold`], but an event that finds the ring full, or is nested, is not counted
-    /// as lost: the caller tries again, here or in another ring, or calls [`Writer::lose`].
+    /// As [`Writer::reserve_cold`], but an event that finds the ring full, is nested, or finds a page
+    /// without memory, is not counted as lost: the caller tries again, here or in another ring, or calls
+    /// [`Writer::lose`].
     ///
     /// # Errors
     /// As there.
@@ -40,7 +41,8 @@ impl Writer {
         now: u64,
         base: &dyn Fn(u64) -> ClockSample,
     ) -> Result<Reservation<'_>, Cause> {
-        let is_lost = |cause| !matches!(cause, Cause::RingFull | Cause::Nested);
+        let is_left = |cause| matches!(cause, Cause::RingFull | Cause::Nested | Cause::NoMemory);
+        let is_lost = |cause| !is_left(cause);
         self.reserve_or_lose(type_id, payload_words, now, base, is_lost)
     }
 
