@@ -71,7 +71,7 @@ layout! {
         24 tid: u32,
         /// Slot in the ring directory.
         28 slot: u32,
-        /// Name of the owner thread when it attached, zero-padded.
+        /// Name of the owner thread as it was seen last, zero-padded.
         32 thread_name: [u8; 16],
         /// Frames that follow.
         48 frames: u32,

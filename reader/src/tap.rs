@@ -86,9 +86,9 @@ impl Tap {
     /// OPEN_SPANS blocks as of now. Taken before the pages, and read after them, they lack no span
     /// that the pages lack.
     #[must_use]
-    pub fn open_spans(&self) -> Vec<u8> {
-        let session = self.drain.session();
-        open_spans::blocks(session, session.ended())
+    pub fn open_spans(&mut self) -> Vec<u8> {
+        let ended = self.drain.session().ended();
+        open_spans::blocks(&mut self.drain, ended)
     }
 
     /// An ENDING block, or nothing while the session goes on.

@@ -19,4 +19,5 @@ mod open_spans;
 mod power_loss;
 mod scanned;
 mod snapshot_last;
+mod thread_names;
 mod write_faults;

@@ -22,6 +22,8 @@ use crate::blocks::walk::{Record, Records, Reservation, Shown, Walk};
 pub struct Page {
     /// Its header, as stored.
     pub header: PageHeader,
+    /// Name of the thread, where a later one is known than that of the header.
+    renamed: Option<Box<[u8; 16]>>,
     /// The ring: which claim of the slot wrote it.
     pub ring: RingId,
     /// Its number in its slot, counted from 0 over all claims.
@@ -171,6 +173,7 @@ impl Page {
         expect("ring id in the page", header.ring_id, of_block.ring_id)?;
         Ok(Self {
             header,
+            renamed: None,
             ring: RingId(of_block.ring_id),
             number: PageNumber(of_block.page_number),
             sealed: PageState::of_flags(of_block.flags) == PageState::Sealed,
@@ -194,12 +197,18 @@ impl Page {
         self.extent as usize
     }
 
-    /// Name of the thread when it attached, without the zeros at its end; at most 16 bytes.
+    /// Name of the thread as it was known last, without the zeros at its end; at most 16 bytes.
     #[must_use]
     pub fn thread_name(&self) -> &[u8] {
-        let name = &self.header.thread_name;
+        let name = self.renamed.as_deref().unwrap_or(&self.header.thread_name);
         let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         &name[..end]
+    }
+
+    /// Notes what its thread is called, if that is known.
+    pub(crate) fn rename(&mut self, name: Option<&[u8; 16]>) {
+        let other = name.filter(|name| **name != self.header.thread_name);
+        self.renamed = other.map(|name| Box::new(*name));
     }
 
     /// Its bytes, without a copy where they are in memory. None, as of [`Self::load`].

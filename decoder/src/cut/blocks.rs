@@ -5,6 +5,7 @@ use ringmark_format::block::{CONTENT_BYTES_MAX, codec};
 use ringmark_format::clock::Sample;
 use ringmark_format::codec::write;
 use ringmark_format::counters::{CAUSES, CountersHeader, FINAL, SlotCounters};
+use ringmark_format::open_span::{Frame, OpenSpans};
 use ringmark_format::schema::EntryHeader;
 use ringmark_format::seen_waits::SeenWait;
 use ringmark_format::switches::SLACK_NS;
@@ -12,6 +13,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::pages::CutPage;
 use super::session::CutSession;
+use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::session::Session;
 
 /// Pages that are packed together, at most.
@@ -145,21 +147,31 @@ pub(super) fn pages(
 pub(super) fn end(cut: &CutSession<'_>) -> Vec<u8> {
     let (session, uuid) = (cut.session, cut.session.uuid);
     let mut out = Vec::new();
+    for stack in &session.open_stacks {
+        let (header, frames) = open_stack(stack, cut.bounds.has_end);
+        fits(write::open_spans(&mut out, uuid, &header, frames));
+    }
     if cut.bounds.has_end {
-        for stack in &session.open_stacks {
-            fits(write::open_spans(
-                &mut out,
-                uuid,
-                &stack.header,
-                &stack.frames,
-            ));
-        }
         if let Some(ending) = session.ending {
             fits(write::ending(&mut out, uuid, ending, session.dead_tick));
         }
     }
     counters(cut, &mut out);
     out
+}
+
+/// A stack as the piece has it: what its thread is called, and what was open if the end is in the piece.
+fn open_stack(stack: &OpenStack, has_end: bool) -> (OpenSpans, &[Frame]) {
+    if has_end {
+        return (stack.header, &stack.frames);
+    }
+    let header = OpenSpans {
+        over: 0,
+        frames: 0,
+        flags: 0,
+        ..stack.header
+    };
+    (header, &[])
 }
 
 /// The counters as they were at the end of the piece, once for each sample of the clock that no page

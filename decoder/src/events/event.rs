@@ -131,7 +131,7 @@ impl<'a> Event<'a> {
         self.page.thread
     }
 
-    /// Name of the thread when it attached, at most 16 bytes, or empty.
+    /// Name of the thread as it was known last, at most 16 bytes, or empty.
     #[must_use]
     pub fn comm(&self) -> &'a [u8] {
         self.page.thread_name()

@@ -1,5 +1,6 @@
-//! OPEN_SPANS blocks: the stacks of open spans that came with a trace file.
+//! OPEN_SPANS blocks: the stacks of open spans that came with a trace file, and what threads are called.
 
+use std::collections::BTreeMap;
 use std::mem::size_of;
 
 use ringmark_format::open_span::{FRAMES, Frame, OpenSpans};
@@ -47,6 +48,14 @@ impl OpenStacks {
         });
         self.0.push(stack);
         Ok(())
+    }
+
+    /// What the owners of rings are called, by ring id.
+    pub(crate) fn names(&self) -> BTreeMap<u64, [u8; 16]> {
+        let headers = self.0.iter().map(|stack| &stack.header);
+        headers
+            .map(|header| (header.ring_id, header.thread_name))
+            .collect()
     }
 
     /// The stacks, by slot.

@@ -304,8 +304,14 @@ impl SessionBuilder {
     /// reported with its place; its sound part is kept.
     fn take_slots(&mut self, damage: &mut Vec<Damage>) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
+        let names = self.open_spans.names();
         for ((slot, number, ring), checked) in std::mem::take(&mut self.pages) {
-            let CheckedPage { page, place, fault } = checked;
+            let CheckedPage {
+                mut page,
+                place,
+                fault,
+            } = checked;
+            page.rename(names.get(&ring));
             if let Some(fault) = fault {
                 let id = PageId {
                     session: self.uuid,

@@ -25,6 +25,7 @@ use crate::pages::schema;
 pub use crate::pages::schema::SchemaPiece;
 use crate::pages::slot_reader::SlotReader;
 use crate::sessions::session::Session;
+use crate::sessions::thread_names::ThreadNames;
 use crate::share::Share1024;
 
 /// Where a pass stands after [`SessionDrain::fill`].
@@ -57,6 +58,7 @@ pub struct SessionDrain {
     fullest: Share1024,
     /// Whether pages that are gone are noted by number.
     notes_holes: bool,
+    names: ThreadNames,
 }
 
 impl SessionDrain {
@@ -72,6 +74,7 @@ impl SessionDrain {
             oldest_ns: 0,
             fullest: Share1024::default(),
             notes_holes: false,
+            names: ThreadNames::default(),
         }
     }
 
@@ -79,6 +82,16 @@ impl SessionDrain {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// What its threads are called.
+    pub(crate) fn names(&self) -> &ThreadNames {
+        &self.names
+    }
+
+    /// Looks at what all its threads are called now.
+    pub(crate) fn look_at_names(&mut self) {
+        self.names.look_at_all(&self.session);
     }
 
     /// A drain that releases nothing, whatever the session was opened for. It starts at the oldest
@@ -146,6 +159,7 @@ impl SessionDrain {
         if self.pass.is_at_first_slot() {
             self.session.check_size()?;
             self.follow_new_slots();
+            self.names.look(&self.session);
             self.fullest = Share1024::default();
             self.pass.allow(self.session.ring().map().bytes());
         }

@@ -1,7 +1,9 @@
-//! The content of OPEN_SPANS blocks: which spans each thread has open.
+//! The content of OPEN_SPANS blocks: which spans each thread has open, and what it is called now.
 //!
 //! Stacks are copied before the last pages of the same dump: a span that ends in between has a
 //! record there, so none is missing in both.
+
+use std::collections::BTreeSet;
 
 use ringmark_format::codec::write;
 use ringmark_format::open_span::{ENDED_SESSION, Frame, MOVING, OpenSpans};
@@ -11,30 +13,28 @@ use zerocopy::FromBytes;
 use zerocopy::IntoBytes;
 
 use crate::pages::batch::fits;
+use crate::pages::drain::SessionDrain;
 use crate::sessions::session::Session;
 
-/// OPEN_SPANS blocks of a session as it is now, ready to be written after its last pages; empty: no
-/// thread of it has begun a span. `ended`: its process is dead, or has closed it.
+/// OPEN_SPANS blocks of a session as it is now, ready to be written after its last pages: of the threads
+/// that have spans open, or another name than when they came. Empty: there is none, and no thread has
+/// begun a span. `ended`: its process is dead, or has closed it.
 #[must_use]
-pub(crate) fn blocks(session: &Session, ended: bool) -> Vec<u8> {
-    let ring = session.ring();
-    let slots = (0..ring.slots_used()).filter_map(|index| Some((index, ring.slot(index)?)));
+pub(crate) fn blocks(drain: &mut SessionDrain, ended: bool) -> Vec<u8> {
+    if !ended {
+        drain.look_at_names();
+    }
+    let session = drain.session();
     let tick = match ended {
         true => ENDED_SESSION,
-        false => clock::ticks(ring.geometry().clock),
+        false => clock::ticks(session.ring().geometry().clock),
     };
-    let (mut out, mut is_used) = (Vec::new(), false);
-    for (index, slot) in slots {
-        let Some(stack) = ring.span_stack(slot) else {
-            continue;
-        };
-        is_used |= StackCopy::is_used(stack);
-        let Some((owner, copy)) = copy_of(&slot, || StackCopy::of(stack)) else {
-            continue;
-        };
-        if !copy.frames().is_empty() || copy.over > 0 {
-            block(session, (index, &owner), &copy, tick, &mut out);
-        }
+    let mut out = Vec::new();
+    let (with_open, is_used) = open_stacks(drain, tick, &mut out);
+    let nothing = StackCopy::empty();
+    let renamed = drain.names().renamed();
+    for (index, owner) in renamed.filter(|(_, owner)| !with_open.contains(&owner.ring_id.0)) {
+        block(session, (index, &owner), &nothing, tick, &mut out);
     }
     if out.is_empty() && is_used {
         let nothing = OpenSpans {
@@ -51,6 +51,32 @@ pub(crate) fn blocks(session: &Session, ended: bool) -> Vec<u8> {
         fits(write::open_spans(&mut out, session.uuid(), &nothing, &[]));
     }
     out
+}
+
+/// Writes the stacks on which spans are open. Returns their rings, and whether a thread has begun a span.
+fn open_stacks(drain: &SessionDrain, tick: u64, out: &mut Vec<u8>) -> (BTreeSet<u64>, bool) {
+    let session = drain.session();
+    let ring = session.ring();
+    let slots = (0..ring.slots_used()).filter_map(|index| Some((index, ring.slot(index)?)));
+    let (mut with_open, mut is_used) = (BTreeSet::new(), false);
+    for (index, slot) in slots {
+        let Some(stack) = ring.span_stack(slot) else {
+            continue;
+        };
+        is_used |= StackCopy::is_used(stack);
+        let Some((owner, copy)) = copy_of(&slot, || StackCopy::of(stack)) else {
+            continue;
+        };
+        if !copy.frames().is_empty() || copy.over > 0 {
+            let owner = Owner {
+                thread_name: drain.names().of(&owner),
+                ..owner
+            };
+            block(session, (index, &owner), &copy, tick, out);
+            with_open.insert(owner.ring_id.0);
+        }
+    }
+    (with_open, is_used)
 }
 
 /// The copy of a slot's stack with its owner, who is the same before and after; `None`: the slot

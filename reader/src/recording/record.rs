@@ -272,7 +272,7 @@ impl Recorder {
     fn finish_session(&mut self, index: usize) -> Result<(), ReaderError> {
         self.recorded[index].drain.session().check_size()?;
         let ended = self.has_ended(index);
-        let open_spans = open_spans::blocks(self.recorded[index].drain.session(), ended);
+        let open_spans = open_spans::blocks(&mut self.recorded[index].drain, ended);
         if !self.full {
             self.pass(index)?;
         }
@@ -392,7 +392,7 @@ impl Recorder {
         let pages = self.pass(index)?;
         self.pass_beside(index, false)?;
         if ended && !self.full && self.is_quiet(index, pages) {
-            let open_spans = open_spans::blocks(self.recorded[index].drain.session(), true);
+            let open_spans = open_spans::blocks(&mut self.recorded[index].drain, true);
             self.end_session(index, Finality::Final, &open_spans)?;
         }
         Ok(())

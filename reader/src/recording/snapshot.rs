@@ -59,7 +59,7 @@ pub fn snapshot(
         drain.keep_since(since);
         dump.add_window(uuid, since)?;
     }
-    let open_spans = open_spans::blocks(drain.session(), ended);
+    let open_spans = open_spans::blocks(&mut drain, ended);
     let mut batch = Batch::new();
     let mut figures = SnapshotFigures::default();
     let passes: [FillPass; 2] = [SessionDrain::fill, SessionDrain::fill_open];

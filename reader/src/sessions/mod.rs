@@ -30,4 +30,5 @@ pub(crate) mod pids;
 pub mod selection;
 pub mod session;
 pub(crate) mod stream_status;
+pub(crate) mod thread_names;
 pub(crate) mod uuid_owners;

@@ -1,6 +1,7 @@
 //! What `/proc` says about processes: their numbers in pid namespaces, and the locks that they
 //! hold.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -44,6 +45,15 @@ fn innermost_pid(pid: u32) -> Option<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// The threads of a process: their numbers in our namespace, by those in their own.
+pub(crate) fn threads(pid: u32) -> BTreeMap<u32, u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    let names = entries.flatten().flatten().map(|entry| entry.file_name());
+    let here = names.filter_map(|name| name.to_str()?.parse().ok());
+    here.filter_map(|here| Some((innermost_pid(here)?, here)))
+        .collect()
 }
 
 /// The process whose open file holds an exclusive lock on this file, other processes first.

@@ -199,14 +199,23 @@ pub struct StackCopy {
 }
 
 impl StackCopy {
+    /// That of a stack on which no span is open.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self {
+            frames: [[0; FRAME_WORDS]; FRAMES as usize],
+            count: 0,
+            over: 0,
+            moving: false,
+        }
+    }
+
     /// Copies a stack whose thread may be running.
     #[must_use]
     pub fn of(stack: &SpanStack) -> Self {
         let mut copy = Self {
-            frames: [[0; FRAME_WORDS]; FRAMES as usize],
-            count: 0,
-            over: 0,
             moving: true,
+            ..Self::empty()
         };
         for _ in 0..TRIES {
             if copy.is_exact(stack) {

@@ -74,9 +74,10 @@ impl MappedSession {
     /// Copies the stacks of open spans, once. A span that ends later is in the last pages, so it
     /// must come before they are taken.
     pub(super) fn copy_open_spans(&mut self) {
-        let session = self.drain.session();
+        let drain = &mut self.drain;
+        let ended = drain.session().ended();
         self.open_spans
-            .get_or_insert_with(|| open_spans::blocks(session, session.ended()));
+            .get_or_insert_with(|| open_spans::blocks(drain, ended));
     }
 
     /// What stands after the last pages: OPEN_SPANS blocks, and how the session ended if it has.

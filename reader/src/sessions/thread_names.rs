@@ -1,0 +1,168 @@
+//! What threads are called now. A thread's ring has the name from when the thread came to it; many threads
+//! name themselves, or are named, a moment later, and the kernel alone knows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use ringmark_format::slot::state;
+use ringmark_ring::{Owner, SlotView, identity};
+
+use crate::sessions::pids;
+use crate::sessions::session::Session;
+
+/// Time between two looks at a thread.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks at a thread that writes no page.
+const LOOKS_IN_ANY_CASE: u32 = 2;
+/// Threads of which names are kept at most; of those that come later, the ring's are good enough.
+const THREADS_MAX: usize = 1 << 16;
+
+/// The names of a session's threads as they were seen last, by ring id: of those that run, and of those that
+/// had another name than their ring.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadNames {
+    seen: BTreeMap<u64, Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    slot: u32,
+    owner: Owner,
+    name: [u8; 16],
+    at: Instant,
+    looks: u32,
+    produced: u64,
+}
+
+impl ThreadNames {
+    /// Looks at threads that were not seen yet, again a second later, and from then on each second in
+    /// which they wrote a page.
+    pub(crate) fn look(&mut self, session: &Session) {
+        self.look_at(session, |seen, produced| seen.is_due(produced));
+    }
+
+    /// Looks at all threads that run.
+    pub(crate) fn look_at_all(&mut self, session: &Session) {
+        self.look_at(session, |_, _| true);
+    }
+
+    fn look_at(&mut self, session: &Session, is_due: impl Fn(&Seen, u64) -> bool) {
+        let ring = session.ring();
+        let slots = (0..ring.slots_used()).filter_map(|index| Some((index, ring.slot(index)?)));
+        let mut process = None;
+        for (index, slot) in slots.filter(|(_, slot)| slot.state() == state::ACTIVE) {
+            let Some(owner) = slot.owner() else { continue };
+            let before = self.seen.get(&owner.ring_id.0);
+            if before.is_some_and(|seen| !is_due(seen, slot.produced())) {
+                continue;
+            }
+            if before.is_none() {
+                self.forget(index);
+            }
+            let process = process.get_or_insert_with(|| Process::of(session));
+            self.take((index, &slot), owner, process.name_of(owner.tid));
+        }
+    }
+
+    /// Forgets the last owner of a slot, unless it had another name than its ring.
+    fn forget(&mut self, slot: u32) {
+        self.seen
+            .retain(|_, seen| seen.slot != slot || seen.is_renamed());
+    }
+
+    fn take(&mut self, (slot, view): (u32, &SlotView<'_>), owner: Owner, name: Option<[u8; 16]>) {
+        let ring = owner.ring_id.0;
+        if self.seen.len() >= THREADS_MAX && !self.seen.contains_key(&ring) {
+            return;
+        }
+        let produced = view.produced();
+        let seen = self.seen.entry(ring).or_insert_with(|| Seen {
+            slot,
+            owner,
+            name: owner.thread_name,
+            at: Instant::now(),
+            looks: 0,
+            produced,
+        });
+        seen.name = name.unwrap_or(seen.name);
+        seen.at = Instant::now();
+        seen.looks = seen.looks.saturating_add(1);
+        seen.produced = produced;
+    }
+
+    /// The name of a ring's owner as it was seen last.
+    pub(crate) fn of(&self, owner: &Owner) -> [u8; 16] {
+        let seen = self.seen.get(&owner.ring_id.0);
+        seen.map_or(owner.thread_name, |seen| seen.name)
+    }
+
+    /// The threads that have another name than their ring: slot, and owner with its name.
+    pub(crate) fn renamed(&self) -> impl Iterator<Item = (u32, Owner)> {
+        let renamed = self.seen.values().filter(|seen| seen.is_renamed());
+        renamed.map(|seen| {
+            let thread_name = seen.name;
+            let owner = Owner {
+                thread_name,
+                ..seen.owner
+            };
+            (seen.slot, owner)
+        })
+    }
+}
+
+impl Seen {
+    fn is_due(&self, produced: u64) -> bool {
+        let is_wanted = self.looks < LOOKS_IN_ANY_CASE || produced != self.produced;
+        is_wanted && self.at.elapsed() >= LOOK_EVERY
+    }
+
+    fn is_renamed(&self) -> bool {
+        self.name != self.owner.thread_name
+    }
+}
+
+/// The names of a session's running threads now, by ring id, where they can be asked for.
+pub(crate) fn now(session: &Session) -> impl Fn(&Owner) -> [u8; 16] {
+    let mut names = ThreadNames::default();
+    if !session.process_ended() {
+        names.look_at_all(session);
+    }
+    move |owner| names.of(owner)
+}
+
+/// A process whose threads are looked at, as it is numbered here.
+struct Process {
+    /// `None`: it is gone, or out of sight.
+    pid: Option<u32>,
+    /// The numbers of its threads here, by those in its own pid namespace; `None`: they are the same.
+    threads: Option<BTreeMap<u32, u32>>,
+}
+
+impl Process {
+    fn of(session: &Session) -> Self {
+        let pid = session.pid_here();
+        let is_ours = session.header().pid_namespace == identity::own_pid_namespace();
+        Self {
+            pid,
+            threads: pid.filter(|_| !is_ours).map(pids::threads),
+        }
+    }
+
+    /// The name of the thread with this number in the process's own namespace.
+    fn name_of(&self, tid: u32) -> Option<[u8; 16]> {
+        let pid = self.pid?;
+        let here = match &self.threads {
+            None => tid,
+            Some(threads) => *threads.get(&tid)?,
+        };
+        let text = fs::read(format!("/proc/{pid}/task/{here}/comm")).ok()?;
+        padded(text.strip_suffix(b"\n").unwrap_or(&text))
+    }
+}
+
+fn padded(name: &[u8]) -> Option<[u8; 16]> {
+    let mut padded = [0; 16];
+    padded.get_mut(..name.len())?.copy_from_slice(name);
+    Some(padded)
+}
