@@ -15,6 +15,7 @@ use ringmark_format::session::Mode;
 const SPAN: u32 = 40;
 const NEW: u32 = 41;
 const EXIT: u32 = 42;
+const CLOSE: u32 = 43;
 
 /// A session with a type of each shape that is open, and its schema.
 fn started() -> Vec<u8> {
@@ -48,6 +49,7 @@ fn started() -> Vec<u8> {
             &[with("id", id), field("n", Kind::U64, 16)],
         ),
         entry(EXIT, "exit", Shape::SpanExit, &[with("id", id)]),
+        entry(CLOSE, "close", Shape::SpanClose, &[with("id", id)]),
     ]
     .concat();
     let mut out = Vec::new();
@@ -242,6 +244,54 @@ fn a_span_that_has_a_record_is_finished() {
             (1850, Some(99), 0)
         ]
     );
+}
+
+/// A thread left and closed what another one had entered.
+#[test]
+fn a_span_that_was_closed_is_open_in_no_thread() {
+    let mut bytes = started();
+    let mut page = PageOf::new(0, 0);
+    page.header.tid = 78;
+    page.event(800, EXIT, &[98])
+        .event(810, EXIT, &[99])
+        .event(820, CLOSE, &[99]);
+    page.write(false, &mut bytes);
+    let entered = |tick, id| frame(NEW, tick, &[id]);
+    // The last one has the number of one that was closed before it began.
+    let frames = [entered(1750, 98), entered(1760, 99), entered(1850, 99)];
+    stack(6, ENDED_SESSION, 0, &frames, &mut bytes);
+    end(3, &mut bytes);
+    let dump = decoded(&bytes);
+    let open: Vec<_> = dump.open_spans()[0]
+        .spans
+        .iter()
+        .map(|span| (span.since, span.span))
+        .collect();
+    assert_eq!(open, [(1750, Some(98)), (1850, Some(99))]);
+}
+
+/// The pages say what a thread was called when it came, a stack what it was called last.
+#[test]
+fn a_thread_has_the_name_that_was_seen_last() {
+    let mut bytes = started();
+    for number in 0..2 {
+        let mut page = PageOf::new(number, number);
+        page.event(100, SPAN, &[0, 1, 0]);
+        page.write(number == 0, &mut bytes);
+    }
+    stack(5, 8000, 0, &[], &mut bytes);
+    end(2, &mut bytes);
+    let names = |bytes: &[u8]| -> Vec<String> {
+        let dump = decoded(bytes);
+        assert!(dump.open_spans().is_empty(), "no span is open");
+        let pages = dump.sessions[0].slots.iter().flat_map(|slot| &slot.pages);
+        pages
+            .map(|page| String::from_utf8_lossy(page.thread_name()).into_owned())
+            .collect()
+    };
+    assert_eq!(names(&bytes), ["worker-1", "worker-1"]);
+    stack(6, 9000, 0, &[], &mut bytes);
+    assert_eq!(names(&bytes), ["worker", "worker"], "another ring's");
 }
 
 #[test]

@@ -4,7 +4,7 @@ from ringmark_codec import Damaged
 from ringmark_format import FRAME, FRAME_BYTES, FRAMES, OPEN_SPANS
 
 FILLED = 1 << 63
-SPAN, SPAN_NEW, SPAN_EXIT = 2, 3, 5
+SPAN, SPAN_NEW, SPAN_EXIT, SPAN_CLOSE = 2, 3, 5, 6
 DURATION, SPAN_ID, PARENT_ID = 1, 4, 5
 STRUCTURE = (DURATION, SPAN_ID, PARENT_ID)
 
@@ -56,6 +56,8 @@ def open_lines(session, records, time):
             made[number(fields, SPAN_ID, payload)] = kind, payload
         elif shape == SPAN_EXIT:
             left.append((tid, number(fields, SPAN_ID, payload), tick))
+        elif shape == SPAN_CLOSE:
+            left.append((None, number(fields, SPAN_ID, payload), tick))
     for header, frames in session.stacks.in_order():
         for frame in frames:
             head, tick = FRAME.read(frame).values()
@@ -70,7 +72,7 @@ def open_lines(session, records, time):
             else:
                 span = int.from_bytes(frame[16:24], "little")
                 own = [(t, i) for t, i, at in left if at >= tick]
-                finished = (header["tid"], span) in own
+                finished = (header["tid"], span) in own or (None, span) in own
                 if shape == SPAN_NEW and span in made:
                     kind, payload = made[span]
                     name, fields, _ = types[kind]

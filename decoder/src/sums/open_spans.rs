@@ -304,21 +304,29 @@ impl Known {
                     *made = Some((record.type_id, payload.to_vec()));
                 }
             }
-            // Left after it was entered.
-            Some(Shape::SpanExit) => {
-                let id = span();
-                for frame in stacks.flat_map(|stack| &stack.frames) {
-                    if let Some(head) = Head::unpack(frame.head)
-                        && let Some(entered) = session.schema.find(head.type_id)
-                        && entered.shape == Some(Shape::SpanNew)
-                        && Some(frame.payload[0]) == id
-                        && frame.tick <= record.tick
-                    {
-                        self.finished.insert(key(tid, head, entered.shape, frame));
-                    }
+            // Left by the thread that had entered it.
+            Some(Shape::SpanExit) => self.end(session, span(), record.tick, Some(tid)),
+            // No thread is in it any more, whoever left it.
+            Some(Shape::SpanClose) => self.end(session, span(), record.tick, None),
+            _ => {}
+        }
+    }
+
+    /// Notes that a span which may change threads ended at this tick: on this thread, or on all.
+    fn end(&mut self, session: &Session, id: Option<u64>, tick: u64, tid: Option<u32>) {
+        let meant = |stack: &&OpenStack| tid.is_none_or(|tid| stack.header.tid == tid);
+        for stack in session.open_stacks.iter().filter(meant) {
+            for frame in &stack.frames {
+                if let Some(head) = Head::unpack(frame.head)
+                    && let Some(entered) = session.schema.find(head.type_id)
+                    && entered.shape == Some(Shape::SpanNew)
+                    && Some(frame.payload[0]) == id
+                    && frame.tick <= tick
+                {
+                    let key = key(stack.header.tid, head, entered.shape, frame);
+                    self.finished.insert(key);
                 }
             }
-            _ => {}
         }
     }
 }
