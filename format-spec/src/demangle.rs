@@ -62,7 +62,35 @@ fn cpp(symbol: &str) -> Option<String> {
     let mut out = Bounded::default();
     let options = cpp_demangle::DemangleOptions::new();
     name.structured_demangle(&mut out, &options).ok()?;
-    Some(out.0)
+    Some(with_literal_operators(out.0))
+}
+
+/// A user's literal operator as C++ writes it: `cpp_demangle` has `operator_km::operator ""` for
+/// `operator"" _km`.
+fn with_literal_operators(name: String) -> String {
+    const TAIL: &str = "::operator \"\"";
+    const HEAD: &str = "operator";
+    let mut rest = name.as_str();
+    let mut out = String::new();
+    while let Some(tail) = rest.find(TAIL) {
+        let before = &rest[..tail];
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let start = before.rfind(|c| !is_part(c)).map_or(0, |at| at + 1);
+        let suffix = before[start..].strip_prefix(HEAD);
+        match suffix {
+            Some(suffix) => {
+                out.push_str(&before[..start]);
+                out.push_str("operator\"\" ");
+                out.push_str(suffix);
+            }
+            None => out.push_str(&rest[..tail + TAIL.len()]),
+        }
+        rest = &rest[tail + TAIL.len()..];
+    }
+    match out.is_empty() {
+        true => name,
+        false => out + rest,
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +104,8 @@ mod tests {
     #[test]
     fn names_of_three_languages() {
         assert_eq!(text("_ZN3foo3barEi"), "foo::bar(int)");
+        assert_eq!(text("_ZN1uli3_kgEe"), "u::operator\"\" _kg(long double)");
+        assert_eq!(text("_Zli3_kmy"), "operator\"\" _km(unsigned long long)");
         assert_eq!(
             text("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"),
             "core::fmt::Formatter::pad"
