@@ -115,7 +115,14 @@ fn normalise(text: &str) -> String {
             .map_or(rest.len(), |n| at + 2 + n);
         let linked = rest[digits..].starts_with("(%rip)")
             || rest[at..digits].starts_with("0xffffffffffffff");
-        out.push_str(&rest[..at]);
+        let before = &rest[..at];
+        // Above or below is the linker's choice, too.
+        out.push_str(
+            before
+                .strip_suffix('-')
+                .filter(|_| linked)
+                .unwrap_or(before),
+        );
         out.push_str(if linked { "LINKED" } else { &rest[at..digits] });
         rest = &rest[digits..];
     }
