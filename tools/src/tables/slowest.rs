@@ -143,7 +143,12 @@ fn waited_for(span: &Span<'_>) -> Vec<String> {
     let line = |of: &WaitedFor<'_>| {
         let name = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
         let functions: Vec<_> = of.text.functions().map(name).collect();
-        let at_least = if is_exact { "" } else { " at least" };
+        // One look at the thread saw it wait, and not for how long.
+        let time = match (of.ns, is_exact) {
+            (0, _) => "some time".to_owned(),
+            (ns, true) => duration(ns),
+            (ns, false) => format!("{} at least", duration(ns)),
+        };
         let times = match of.times {
             1 => String::new(),
             times => format!(" ({})", counted(times, "wait")),
@@ -152,8 +157,8 @@ fn waited_for(span: &Span<'_>) -> Vec<String> {
             true => String::new(),
             false => format!(", in {}", functions.join(" < ")),
         };
-        let (ns, what) = (duration(of.ns), name(of.text.what));
-        format!("{ns}{at_least} for {what}{place}{times}")
+        let what = name(of.text.what);
+        format!("{time} for {what}{place}{times}")
     };
     let mut lines: Vec<_> = waits.iter().take(WAITS_SHOWN).map(line).collect();
     if waits.len() > WAITS_SHOWN {
