@@ -11,6 +11,8 @@ use ringmark_ring::{Owner, SlotView, identity};
 use crate::sessions::pids;
 use crate::sessions::session::Session;
 
+/// Time between two looks for threads that are due: with thousands of them, a look takes its time.
+const SCAN_EVERY: Duration = Duration::from_millis(50);
 /// Time between two looks at a thread.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks at a thread that writes no page.
@@ -23,6 +25,7 @@ const THREADS_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNames {
     seen: BTreeMap<u64, Seen>,
+    scanned_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,10 @@ impl ThreadNames {
     /// Looks at threads that were not seen yet, again a second later, and from then on each second in
     /// which they wrote a page.
     pub(crate) fn look(&mut self, session: &Session) {
+        if self.scanned_at.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
+            return;
+        }
+        self.scanned_at = Some(Instant::now());
         self.look_at(session, |seen, produced| seen.is_due(produced));
     }
 
