@@ -41,7 +41,8 @@ const AROUND_MAX: usize = 64;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct CallElsewhere {
-    /// The true return address. Unwinders find it by the pad.
+    /// The true return address. Unwinders find it by the pad. In the first entry of a page, which has no pad, it is
+    /// the address of second frames, or 0.
     target: AtomicU64,
     /// Address of the word that holds the return address.
     slot: AtomicU64,
@@ -63,6 +64,13 @@ pub(super) const CALL_BYTES: usize = size_of::<CallElsewhere>();
 /// The entries, by the number of their pad.
 pub(super) static CALLS: [CallElsewhere; PAGES * PADS_PER_PAGE] =
     [const { CallElsewhere::new() }; PAGES * PADS_PER_PAGE];
+
+/// From now on unwinders find a second frame for each pad: at this address, and then the caller.
+pub(super) fn have_second_frames(at: u64) {
+    for page in CALLS.chunks(PADS_PER_PAGE) {
+        page[0].target.store(at, Relaxed);
+    }
+}
 
 /// A call that has been taken out of its entry.
 #[derive(Debug, Clone, Copy)]

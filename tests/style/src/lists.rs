@@ -82,6 +82,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/x86_64/measured_function.rs",
     "function-tracer/src/record/x86_64/processor.rs",
     "function-tracer/src/record/x86_64/profile_stubs.rs",
+    "function-tracer/src/record/x86_64/second_frames.rs",
     "function-tracer/src/record/x86_64/stub.rs",
     "function-tracer/src/record/x86_64/vectors.rs",
     "function-tracer/src/record/by_type.rs",

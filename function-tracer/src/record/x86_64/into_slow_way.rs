@@ -30,10 +30,10 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr};
 
-use super::vectors::VECTORS_BYTES;
+use super::{second_frames, vectors::VECTORS_BYTES};
 use crate::record::open_calls::offsets as block;
 use crate::record::thread_memory::{NEED_BYTES, STACK_BYTES};
-use crate::record::true_returns::{COPY_PART, COPY_SHIFT, UNIT_BITS, UNITS_AT};
+use crate::record::true_returns::{COPY_PART, COPY_SHIFT, SECOND_AT, UNIT_BITS, UNITS_AT};
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
@@ -50,7 +50,7 @@ extern "C" fn nothing() {}
 /// Whether [`SET_CANCEL_STATE`] was looked for.
 static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// Finds what the slow way calls of the C library, once. Called before the first stub can be entered. Waits for the
+/// Finds what the slow way calls of the C library, and whether unwinders need second frames, once. Called before the first stub can be entered. Waits for the
 /// loader's lock, so the caller must hold none and be no turn of the helper thread: the thread that has it may wait
 /// for that.
 pub(crate) fn find_in_library() {
@@ -62,6 +62,7 @@ pub(crate) fn find_in_library() {
     if !found.is_null() {
         SET_CANCEL_STATE.store(found, Relaxed);
     }
+    second_frames::decide();
     IS_LOOKED_FOR.store(true, Relaxed);
 }
 
@@ -256,7 +257,9 @@ core::arch::global_asm!(
     ".byte 0x94, 1", // deref of a byte: place, state
     ".byte 0x28",
     ".short 7f - (. + 2)",
-    ".byte 0x30, 0x2f", // 0: there is no memory for copies, and the stack ends here
+    ".byte 0x0e", // constant
+    ".quad {second}",
+    ".byte 0x06, 0x2f", // deref: the second frame; 0: there is no memory for copies, and the stack ends here
     ".short 8f - (. + 2)",
     "7:",
     ".byte 0x0e", // constant: place, part
@@ -292,6 +295,7 @@ core::arch::global_asm!(
     return_bytes = const RETURN_BYTES,
     unit_bits = const UNIT_BITS,
     units_at = const UNITS_AT,
+    second = const SECOND_AT,
     copy_part = const COPY_PART,
     copy_shift = const COPY_SHIFT,
 );

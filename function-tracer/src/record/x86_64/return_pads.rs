@@ -83,7 +83,11 @@ core::arch::global_asm!(
     ".short -4096",
     ".byte 0x1a",          // and: distance, page
     ".byte 0x12, 0x06",    // dup deref
-    ".byte 0x22, 0x22",    // plus plus: call
+    ".byte 0x22",          // plus: distance, calls
+    ".byte 0x12, 0x06",    // dup deref: the second frame's address, or 0
+    ".byte 0x12, 0x28",    // dup, if it is none
+    ".short 9f - (. + 2)",
+    ".byte 0x13, 0x22",    // drop plus: call
     ".byte 0x06",          // deref: its target
     "9:",
     ".balign 8",
