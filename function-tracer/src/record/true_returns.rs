@@ -41,6 +41,8 @@ const UNITS: usize = 1 << (ADDRESS_BITS - UNIT_BITS);
 pub(super) const SECOND_UNITS_AT: u64 = UNITS_AT + UNITS as u64;
 /// Where the address of second frames is; 0: there are none.
 pub(super) const SECOND_AT: u64 = SECOND_UNITS_AT + UNITS as u64;
+/// Where 0 is.
+pub(super) const NONE_AT: u64 = SECOND_AT + 8;
 /// Bytes of all of it.
 const TABLE_BYTES: usize = 2 * UNITS + 4096;
 

@@ -18,7 +18,8 @@
 //!
 //! # The entry
 //!
-//! A DWARF expression reads the copy of the slot's true return address (`true_returns`). Its CFA is one byte off, and rsp has a
+//! A DWARF expression finds the copy of the slot's true return address (`true_returns`), which libunwind writes
+//! when it goes on at a handler. Its CFA is one byte off, and rsp has a
 //! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 //!
@@ -246,7 +247,7 @@ core::arch::global_asm!(
     ".long ringmark_return_before - .",
     ".long {return_bytes}",
     ".uleb128 0",
-    ".byte 0x16, 16", // return address =
+    ".byte 0x10, 16", // return address is at
     ".uleb128 9f - 6f",
     "6:", // CFA: slot + 9
     ".byte 0x23",
@@ -257,14 +258,14 @@ core::arch::global_asm!(
     ".byte 0x94, 1", // deref of a byte: place, state
     ".byte 0x28",
     ".short 7f - (. + 2)",
-    ".byte 0x0e", // constant
+    ".byte 0x0e", // constant: there the second frame's address, or 0, as no memory for copies is here
     ".quad {second}",
-    ".byte 0x06, 0x2f", // deref: the second frame; 0: there is no memory for copies, and the stack ends here
+    ".byte 0x2f", // skip
     ".short 8f - (. + 2)",
     "7:",
     ".byte 0x0e", // constant: place, part
     ".quad {copy_part}",
-    ".byte 0x27, 0x06", // xor deref: the copy
+    ".byte 0x27", // xor: the copy's address
     "8:",
     "9:",
     ".balign 8",
