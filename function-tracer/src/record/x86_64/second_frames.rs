@@ -14,7 +14,9 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::record::elsewhere::{self, PAD_BYTES, PADS_PER_PAGE, UNWOUND_TO};
-use crate::record::true_returns::{self, COPY_PART, COPY_SHIFT, NONE_AT, SECOND_UNITS_AT, UNIT_BITS};
+use crate::record::true_returns::{
+    self, COPY_PART, COPY_SHIFT, NONE_AT, SECOND_UNITS_AT, UNIT_BITS,
+};
 
 /// Where libunwind is, by the name that its programs are linked to.
 const LIBUNWIND: &core::ffi::CStr = c"libunwind.so.8";
