@@ -57,6 +57,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/shared-object/src/attach.rs",
     "function-tracer/shared-object/src/callback.rs",
     "function-tracer/shared-object/src/lib.rs",
+    "function-tracer/shared-object/src/sanitizers.rs",
     "function-tracer/shared-object/src/start.rs",
     "function-tracer/src/control/fork_hooks.rs",
     "function-tracer/src/control/profile_report.rs",
