@@ -158,7 +158,7 @@ fn a_program_with_thread_sanitizer_that_forks() {
         case.check_started(&plain, kind);
     }
     let (running, answer) = case.attached("graph");
-    let told = answer.expect_code(1).stderr_text();
+    let told = answer.expect_code(4).stderr_text();
     assert!(told.contains("it runs with ThreadSanitizer"), "{told}");
     compare(&finish(running), &plain, "refused");
 }
