@@ -102,6 +102,14 @@ fn functions(modules: &[Module]) -> Result<Functions, &'static str> {
             "its C library is not glibc (musl, perhaps), and the shared object needs glibc; build the program for glibc (x86_64-unknown-linux-gnu)",
         );
     }
+    if modules
+        .iter()
+        .any(|module| module.function("__tsan_init").is_some())
+    {
+        return Err(
+            "it runs with ThreadSanitizer, which would report races of the tracer and change its exit status; start it with 'ringmark run --kind KIND -- PROGRAM'",
+        );
+    }
     let all = || {
         Some(Functions {
             dlopen: find("dlopen")?,

@@ -2,12 +2,14 @@
 //! call is there: entries are exits, calls that were unwound and calls that are open, per thread.
 
 use crate::calls;
+use crate::functions_stepped::Unwinder;
 
 use std::io::Write;
 use std::process::Stdio;
 
 use calls::{Books, DISCARD, Program, SMALL, check, check_all, own_counts};
 use ringmark_reader::{Access, Session, SessionInfo};
+use ringmark_tests::compiler::can_build;
 use ringmark_tests::wait::wait_until;
 use ringmark_tests::{Running, is_long, recording, require_tools};
 
@@ -90,6 +92,19 @@ fn exceptions_and_what_unwinders_find() {
                 assert_eq!(traced.books.open, 0);
             },
         );
+    }
+}
+
+/// A program that is linked to libunwind throws by it. It writes where it goes on into the place of a return address.
+#[test]
+fn exceptions_that_libunwind_throws() {
+    let flags = format!("-fnon-call-exceptions {}", Unwinder::Libunwind.flags());
+    if require_tools(&["g++"]) && can_build("g++", &flags) {
+        check("calls_exceptions.cc", &flags, DISCARD, "", |traced| {
+            assert!(traced.books.functions["thrower"].unwound > 1000);
+            assert_eq!(traced.books.functions["catcher"].unwound, 0);
+            assert_eq!(traced.books.open, 0);
+        });
     }
 }
 

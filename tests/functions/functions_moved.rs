@@ -6,11 +6,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ringmark_movable::Form;
 use ringmark_reader::{Access, Session, control};
+use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, calls, compile, ringmark, tool};
 use ringmark_tests::{Finished, Running, is_long, log_skip, require_tools, run, wait_until};
 use rustix::process::Signal;
+
+use crate::functions_stepped::{Unwinder, compare, finish};
 
 /// Functions of `unprepared.c` whose first instruction can be moved, whatever compiles the rest.
 const MOVABLE: [&str; 5] = ["one_store", "hop", "by_rip", "pushes", "jumps"];
@@ -436,64 +440,74 @@ fn putting_on_and_taking_off_harms_no_thread() {
     assert_eq!(finished.stdout_text(), "right\n");
 }
 
-#[test]
-fn unwinders_find_the_callers_at_every_instruction() {
-    if !require_tools(&["gcc"]) {
+/// Functions of `stepped_calls.c` whose jump takes the place of an instruction. One in padding lies in no unwind
+/// entry: there stacks end.
+fn stepped_names(program: &Path) -> Vec<String> {
+    let functions = ringmark_movable::functions(&fs::read(program).expect("a file"), None);
+    let functions = functions.expect("its functions");
+    let names = functions.iter().filter_map(|function| {
+        let is_meant = function
+            .judged
+            .as_ref()
+            .is_ok_and(|movable| movable.form == Form::OneStore);
+        is_meant.then(|| String::from_utf8(function.names.first()?.clone()).ok())?
+    });
+    let stepped = ["leaf", "deep", "wide", "tail", "last", "left", "jumps"];
+    let is_stepped = |name: &String| stepped.iter().any(|stepped| name.starts_with(stepped));
+    names.filter(is_stepped).collect()
+}
+
+/// The callers at each instruction of calls of moved sites, in a program that is started and one that is attached to.
+fn step_moved(unwinder: Unwinder) {
+    if !require_tools(&["gcc"]) || !can_build("gcc", unwinder.flags()) {
         return;
     }
     let fixture = Fixture::new("moved-stepped");
-    let program = compile(&fixture, "stepped_calls.c", "stepped", "-O2 -pthread -ldl");
-    let parts = ["libgcc", "plain", "left", "thread"];
-    let plain = run(fixture.command(&program).args(parts), LIMIT).expect("it starts");
-    if plain.code() == 77 {
-        log_skip("libgcc_s is not installed");
+    let flags = format!("-O2 -pthread -ldl {}", unwinder.flags());
+    let program = compile(&fixture, "stepped_calls.c", "stepped", &flags);
+    let parts = ["plain", "left", "thread"];
+    let Some(plain) = unwinder.untraced(fixture.command(&program), &parts) else {
         return;
-    }
-    let plain = plain.expect_code(0);
-    // A jump in padding lies in no unwind entry: stacks end there.
-    let functions = ringmark_movable::functions(&fs::read(&program).expect("a file"), None);
-    let functions = functions
-        .expect("its functions")
-        .into_iter()
-        .filter(|function| {
-            function
-                .judged
-                .is_ok_and(|movable| movable.form == ringmark_movable::Form::OneStore)
-        });
-    let names =
-        functions.filter_map(|function| String::from_utf8(function.names.first()?.clone()).ok());
-    let is_stepped = |name: &String| {
-        let stepped = ["leaf", "deep", "wide", "tail", "last", "left", "jumps"];
-        stepped.iter().any(|stepped| name.starts_with(stepped))
     };
-    let names: Vec<_> = names.filter(is_stepped).collect();
+    let names = stepped_names(&program);
     if names.is_empty() {
         log_skip(
             "this compiler begins no function of stepped_calls.c with an instruction of five bytes",
         );
         return;
     }
+    let names: Vec<_> = names
+        .iter()
+        .flat_map(|name| ["-F", name.as_str()])
+        .collect();
     for kind in ["graph", "function", "profile"] {
         let mut command = tool(&fixture);
-        command
-            .args(["run", "--kind", kind, "-o"])
-            .arg(fixture.path("run.rmk"));
-        command.args(names.iter().flat_map(|name| ["-F", name.as_str()]));
-        command.arg("--").arg(&program).args(parts);
-        let traced = run(&mut command, 5 * LIMIT)
+        command.args(["run", "--kind", kind, "-o"]);
+        command.arg(fixture.path("run.rmk")).args(&names);
+        command.arg("--").arg(&program);
+        compare(&finish(unwinder.start(command, &parts)), &plain, kind);
+        let running = unwinder.start(fixture.command(&program), &parts);
+        running.wait_until_in(&["7 "]); // It polls its standard input.
+        let pid = running.id().to_string();
+        let mut command = tool(&fixture);
+        command.args([
+            "trace", "start", "-p", &pid, "-T", "own", "--kind", kind, "--detach",
+        ]);
+        let _ = run(command.args(&names), LIMIT)
             .expect("it starts")
             .expect_code(0);
-        assert_eq!(
-            traced.stdout_text(),
-            plain.stdout_text(),
-            "{kind}: {}",
-            traced.stderr_text()
-        );
-        assert!(
-            !traced.stderr_text().contains(" 0 of them elsewhere"),
-            "{kind}"
-        );
+        compare(&finish(running), &plain, &format!("{kind}, attached"));
     }
+}
+
+#[test]
+fn unwinders_of_libgcc_find_the_callers_at_every_instruction() {
+    step_moved(Unwinder::Libgcc);
+}
+
+#[test]
+fn libunwind_finds_the_callers_at_every_instruction() {
+    step_moved(Unwinder::Libunwind);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod functions_budget;
 mod functions_callbacks;
 mod functions_callers;
 mod functions_calls;
+mod functions_circumstances;
 mod functions_conditions;
 mod functions_control;
 mod functions_cpp;

@@ -1,5 +1,5 @@
 //! Promise: real programs, Lua and SQLite, do what they do while all their functions are traced or
-//! switched; each function is called as often as Callgrind counts it in an untraced run.
+//! switched; each function is called as often as Callgrind counts it in an untraced run, in a graph and in a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Calls, Dump, Ended, Output, Step};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{self, SITES, library, ringmark, tool};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::random::Random;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, is_long, recording, require_tools, run, workspace_root};
@@ -181,11 +182,17 @@ impl Program {
         let account = Account::of(&recording::decode(&[dump]));
         account.expect_closed();
         let counted = self.count_with_callgrind(&expected);
+        let profiled = self.count_in_profile(&expected);
         let sites = self.sites();
         let mut functions = BTreeSet::new();
         for name in &sites {
-            let [ours, theirs] = [&account.entries, &counted].map(|c| c.get(name).unwrap_or(&0));
+            let [ours, in_profile, theirs] =
+                [&account.entries, &profiled, &counted].map(|c| c.get(name).unwrap_or(&0));
             assert_eq!(ours, theirs, "calls of {name}, recorded and counted");
+            assert_eq!(
+                in_profile, theirs,
+                "calls of {name}, in a profile and counted"
+            );
             functions.extend((*ours > 0).then_some(name));
         }
         let strangers: Vec<_> = account
@@ -203,6 +210,23 @@ impl Program {
         );
         assert!(called > 300 && calls > 100_000);
         account
+    }
+
+    /// Calls of each function in a profile of the same work.
+    fn count_in_profile(&self, expected: &str) -> BTreeMap<String, u64> {
+        let dump = self.fixture.path("profile.rmk");
+        let mut command = tool(&self.fixture);
+        command.args(["record", "--kind", "profile", "--all-functions", "-o"]);
+        command.arg(&dump).arg("--").arg(&self.path);
+        let (found, _) = Self::output(command.args(&self.work[0]));
+        assert_eq!(found, expected, "in a profile");
+        let rows = ringmark(&self.fixture, "report --json", &[&dump]).stdout_text();
+        let mut calls = BTreeMap::new();
+        for row in checked(&rows).iter().filter(|row| row["of"] == "profile") {
+            let name = row["name"].as_str().expect("a name").to_owned();
+            *calls.entry(name).or_default() += row["count"].as_u64().expect("a number");
+        }
+        calls
     }
 
     /// Names of the functions that can be traced.

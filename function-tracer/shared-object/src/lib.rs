@@ -10,6 +10,7 @@
 
 mod attach;
 mod callback;
+mod sanitizers;
 mod start;
 
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -41,7 +41,7 @@ const AROUND_MAX: usize = 64;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct CallElsewhere {
-    /// The true return address. Unwinders find it by the pad.
+    /// The true return address. In the first entry of a page, which has no pad, it is the address of second frames, or 0.
     target: AtomicU64,
     /// Address of the word that holds the return address.
     slot: AtomicU64,
@@ -55,14 +55,27 @@ pub(crate) struct CallElsewhere {
     inside: AtomicU64,
     /// Number of the entry of the call around it; 0: none is known.
     around: AtomicU64,
+    /// The true return address for unwinders, which find it by the pad. libunwind writes there when it goes on at a
+    /// handler; a copy of the stack may yet return.
+    unwound_to: AtomicU64,
 }
 
 /// Bytes of an entry.
 pub(super) const CALL_BYTES: usize = size_of::<CallElsewhere>();
 
+/// Where an entry has its word for unwinders; its first word is its target.
+pub(super) const UNWOUND_TO: usize = core::mem::offset_of!(CallElsewhere, unwound_to);
+
 /// The entries, by the number of their pad.
 pub(super) static CALLS: [CallElsewhere; PAGES * PADS_PER_PAGE] =
     [const { CallElsewhere::new() }; PAGES * PADS_PER_PAGE];
+
+/// From now on unwinders find a second frame for each pad: at this address, and then the caller.
+pub(super) fn have_second_frames(at: u64) {
+    for page in CALLS.chunks(PADS_PER_PAGE) {
+        page[0].target.store(at, Relaxed);
+    }
+}
 
 /// A call that has been taken out of its entry.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +96,7 @@ impl CallElsewhere {
             tick: AtomicU64::new(0),
             inside: AtomicU64::new(0),
             around: AtomicU64::new(0),
+            unwound_to: AtomicU64::new(0),
         }
     }
 
@@ -207,7 +221,9 @@ pub(super) fn with_slot(slot: u64) -> impl Iterator<Item = &'static CallElsewher
 /// An entry for a call with this slot and true return address. `None`: none is free.
 pub(super) fn open(slot: u64, target: u64) -> Option<&'static CallElsewhere> {
     let same = with_slot(slot).find(|call| call.target() == target && call.open_again());
-    same.or_else(|| places(slot).find(|call| call.open_first(slot, target)))
+    let call = same.or_else(|| places(slot).find(|call| call.open_first(slot, target)))?;
+    call.unwound_to.store(target, Relaxed);
+    Some(call)
 }
 
 impl CallElsewhere {

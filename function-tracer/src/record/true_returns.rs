@@ -36,6 +36,16 @@ pub(super) const UNITS_AT: u64 = 0x3ff0_0000_0000;
 /// Number of units: a byte of the table for each, 2 MiB, of which only what is used takes memory.
 const UNITS: usize = 1 << (ADDRESS_BITS - UNIT_BITS);
 
+/// A second table, as long, behind the first. A program with second frames has its states there, and the first is
+/// empty: so unwinders go another way without a step more in all other programs.
+pub(super) const SECOND_UNITS_AT: u64 = UNITS_AT + UNITS as u64;
+/// Where the address of second frames is; 0: there are none.
+pub(super) const SECOND_AT: u64 = SECOND_UNITS_AT + UNITS as u64;
+/// Where 0 is.
+pub(super) const NONE_AT: u64 = SECOND_AT + 8;
+/// Bytes of all of it.
+const TABLE_BYTES: usize = 2 * UNITS + 4096;
+
 /// The copies of the unit have memory; the table is there.
 const MAPPED: u8 = 1;
 /// A thread makes the memory. No slot of the unit is replaced, so no unwinder looks.
@@ -47,6 +57,9 @@ const PAUSE: Timespec = Timespec {
     tv_nsec: 50_000,
 };
 const PAUSES_MAX: usize = 1000;
+
+/// The address of second frames; 0: there are none.
+static SECOND: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the table of units is there; 0: not yet.
 static TABLE: AtomicU8 = AtomicU8::new(0);
@@ -68,7 +81,11 @@ fn state(unit: usize) -> Option<&'static AtomicU8> {
     if TABLE.load(Acquire) != MAPPED || unit >= UNITS {
         return None;
     }
-    let state = (UNITS_AT as *const AtomicU8).wrapping_add(unit);
+    let table = match SECOND.load(Relaxed) {
+        0 => UNITS_AT,
+        _ => SECOND_UNITS_AT,
+    };
+    let state = (table as *const AtomicU8).wrapping_add(unit);
     // SAFETY: record invariants 1, 2 and 4: the table is mapped, and has this many bytes.
     Some(unsafe { &*state })
 }
@@ -85,7 +102,21 @@ pub(super) fn prepare(low: u64, bytes: u64) -> bool {
 }
 
 fn make_table() -> bool {
-    once(&TABLE, || make(UNITS_AT as *mut _, UNITS))
+    once(&TABLE, || {
+        let made = make(UNITS_AT as *mut _, TABLE_BYTES);
+        if made {
+            // SAFETY: record invariants 1, 2 and 4: the table was mapped, and ends after this word.
+            let second = unsafe { &*(SECOND_AT as *const AtomicU64) };
+            second.store(SECOND.load(Relaxed), Relaxed);
+        }
+        made
+    })
+}
+
+/// Unwinders find a second frame for each replaced return address: at this address, and then the caller. Called
+/// before the first one is replaced.
+pub(super) fn have_second_frames(at: u64) {
+    SECOND.store(at, Relaxed);
 }
 
 /// Makes memory for the copies of a unit, unless another thread does so.

@@ -26,6 +26,10 @@ pub(crate) struct Core {
     pub(crate) half: u64,
     /// Device and number of the file.
     pub(crate) inode: (u64, u64),
+    /// In a forked child: the session of the process that forked it, so that a chain leads to all of them. A leak checker
+    /// reports what nothing leads to.
+    #[expect(dead_code, reason = "for leak checkers")]
+    pub(super) forked_by: Option<&'static Self>,
     /// A consumer announced itself before the session began, and was not seen yet.
     pub(super) is_awaited: AtomicBool,
     /// When a thread that waits last asked whether it may: see [`WaitMarks`].

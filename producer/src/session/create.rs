@@ -95,6 +95,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         cap: file_bytes,
         half: regions.end + memory::half(cap, u64::from(options.ring_bytes)),
         inode,
+        forked_by: Core::parent(),
         is_awaited: AtomicBool::new(is_announced(dir, &options)),
         options,
         waits_asked_ns: AtomicU64::new(0),

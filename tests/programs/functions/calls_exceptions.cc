@@ -113,8 +113,8 @@ static TRACED int catch_signal(int n) {
 
 // The functions of this program that an unwinder finds, innermost first.
 static QUIET void show_callers() {
-    void *found[64];
-    int count = backtrace(found, 64);
+    void *found[128]; // Of each traced call up to three.
+    int count = backtrace(found, 128);
     Dl_info own, info;
     dladdr((void *)show_callers, &own);
     for (int i = 1; i < count; i++) {

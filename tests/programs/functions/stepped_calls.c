@@ -1,5 +1,5 @@
 // Single-steps itself through its calls. At each instruction an unwinder says who the callers are, as a profiler's handler
-// asks it. Arguments: libgcc or libunwind, then what is done.
+// asks it. Arguments: libgcc or libunwind, then what is done, which begins when standard input ends.
 //
 // Standard output: the callers at the instructions of the program, where they change. They are the same whether its
 // functions are traced. At an instruction elsewhere, between the function that is left and the one that is entered, the
@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "calls.h"
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -288,6 +289,9 @@ int main(int count, char **arguments) {
     } parts[] = {{"plain", plain},         {"left", left},           {"thread", thread},
                  {"coroutine", coroutine}, {"alternate", alternate}, {"pages", pages}};
     if (count < 2 || !is_prepared(arguments[1])) return 77;
+    // A tracer may be loaded meanwhile: it looks into the program's own code again and again.
+    struct pollfd input = {.events = POLLIN};
+    while (poll(&input, 1, 1) == 0);
     struct sigaction step = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_NODEFER};
     sigaction(SIGTRAP, &step, NULL);

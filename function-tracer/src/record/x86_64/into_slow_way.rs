@@ -18,7 +18,8 @@
 //!
 //! # The entry
 //!
-//! A DWARF expression reads the copy of the slot's true return address (`true_returns`). Its CFA is one byte off, and rsp has a
+//! A DWARF expression finds the copy of the slot's true return address (`true_returns`), which libunwind writes
+//! when it goes on at a handler. Its CFA is one byte off, and rsp has a
 //! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 //!
@@ -30,10 +31,10 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr};
 
-use super::vectors::VECTORS_BYTES;
+use super::{second_frames, vectors::VECTORS_BYTES};
 use crate::record::open_calls::offsets as block;
 use crate::record::thread_memory::{NEED_BYTES, STACK_BYTES};
-use crate::record::true_returns::{COPY_PART, COPY_SHIFT, UNIT_BITS, UNITS_AT};
+use crate::record::true_returns::{COPY_PART, COPY_SHIFT, SECOND_AT, UNIT_BITS, UNITS_AT};
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
@@ -50,7 +51,7 @@ extern "C" fn nothing() {}
 /// Whether [`SET_CANCEL_STATE`] was looked for.
 static IS_LOOKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// Finds what the slow way calls of the C library, once. Called before the first stub can be entered. Waits for the
+/// Finds what the slow way calls of the C library, and whether unwinders need second frames, once. Called before the first stub can be entered. Waits for the
 /// loader's lock, so the caller must hold none and be no turn of the helper thread: the thread that has it may wait
 /// for that.
 pub(crate) fn find_in_library() {
@@ -62,6 +63,7 @@ pub(crate) fn find_in_library() {
     if !found.is_null() {
         SET_CANCEL_STATE.store(found, Relaxed);
     }
+    second_frames::decide();
     IS_LOOKED_FOR.store(true, Relaxed);
 }
 
@@ -245,7 +247,7 @@ core::arch::global_asm!(
     ".long ringmark_return_before - .",
     ".long {return_bytes}",
     ".uleb128 0",
-    ".byte 0x16, 16", // return address =
+    ".byte 0x10, 16", // return address is at
     ".uleb128 9f - 6f",
     "6:", // CFA: slot + 9
     ".byte 0x23",
@@ -256,12 +258,14 @@ core::arch::global_asm!(
     ".byte 0x94, 1", // deref of a byte: place, state
     ".byte 0x28",
     ".short 7f - (. + 2)",
-    ".byte 0x30, 0x2f", // 0: there is no memory for copies, and the stack ends here
+    ".byte 0x0e", // constant: there the second frame's address, or 0, as no memory for copies is here
+    ".quad {second}",
+    ".byte 0x2f", // skip
     ".short 8f - (. + 2)",
     "7:",
     ".byte 0x0e", // constant: place, part
     ".quad {copy_part}",
-    ".byte 0x27, 0x06", // xor deref: the copy
+    ".byte 0x27", // xor: the copy's address
     "8:",
     "9:",
     ".balign 8",
@@ -292,6 +296,7 @@ core::arch::global_asm!(
     return_bytes = const RETURN_BYTES,
     unit_bits = const UNIT_BITS,
     units_at = const UNITS_AT,
+    second = const SECOND_AT,
     copy_part = const COPY_PART,
     copy_shift = const COPY_SHIFT,
 );

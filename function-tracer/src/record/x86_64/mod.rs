@@ -4,7 +4,8 @@
 //! 2. `call_stubs`, `inside_stub` and `profile_stubs`: that code. `handler_safe`: the same counter
 //!    instructions for Rust.
 //! 3. `into_slow_way`: leads from a stub into Rust. `vectors`: saves the vector registers for it.
-//! 4. `return_pads`: where functions on other stacks return to.
+//! 4. `return_pads`: where functions on other stacks return to. `second_frames`: what unwinders find there in
+//!    programs with libunwind.
 //! 5. `stub_frames`: the stack that Rust finds. `processor`: what Rust asks the processor
 //!    and the kernel.
 //!
@@ -31,6 +32,7 @@ mod measured_function;
 mod processor;
 mod profile_stubs;
 mod return_pads;
+mod second_frames;
 mod stub;
 mod stub_frames;
 mod vectors;

@@ -7,7 +7,7 @@
 //! has the form of that in `into_slow_way`.
 
 use super::stub_frames::PUSHED_BELOW;
-use crate::record::elsewhere::{CALL_BYTES, CALLS, PAD_BYTES, PADS_PER_PAGE, PAGES};
+use crate::record::elsewhere::{CALL_BYTES, CALLS, PAD_BYTES, PADS_PER_PAGE, PAGES, UNWOUND_TO};
 use crate::record::slow_way;
 
 core::arch::global_asm!(
@@ -70,7 +70,7 @@ core::arch::global_asm!(
     ".uleb128 0",
     ".byte 0x0c, 7, 1",    // CFA = rsp + 1
     ".byte 0x14, 7, 1",    // rsp = CFA - 1
-    ".byte 0x16, 16",      // return address =
+    ".byte 0x10, 16",      // return address is at
     ".uleb128 9f - 6f",
     "6:",                  // CFA
     ".byte 0x39, 0x1c",    // - 9: slot
@@ -83,8 +83,13 @@ core::arch::global_asm!(
     ".short -4096",
     ".byte 0x1a",          // and: distance, page
     ".byte 0x12, 0x06",    // dup deref
-    ".byte 0x22, 0x22",    // plus plus: call
-    ".byte 0x06",          // deref: its target
+    ".byte 0x22",          // plus: distance, calls
+    ".byte 0x12, 0x06",    // dup deref: the second frame's address, or 0
+    ".byte 0x28",          // if it is none:
+    ".short 9f - (. + 2)",
+    ".byte 0x22",          // plus: call
+    ".byte 0x23",
+    ".uleb128 {unwound_to}", // plus: where it has its target for unwinders
     "9:",
     ".balign 8",
     "5:",
@@ -93,6 +98,7 @@ core::arch::global_asm!(
     per_page = const PADS_PER_PAGE,
     calls = sym CALLS,
     calls_bytes = const PADS_PER_PAGE * CALL_BYTES,
+    unwound_to = const UNWOUND_TO,
     below = const PUSHED_BELOW,
     slow_leave = sym slow_way::leave_elsewhere,
 );
