@@ -96,8 +96,17 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             let gap = gap_after(session, events);
             let pages = next_page..page.number.0;
             let place = (slot.index.0, index);
+            let before = next_page == 0
+                && session
+                    .progress
+                    .absent(slot.index.0, pages.clone())
+                    .are_elsewhere();
             losses.absent(session, place, pages, (header.first_event, events), gap);
-            causes.take(now, |why, count| losses.push(index, why, count));
+            // What was lost before these pages is counted where they are.
+            causes.take(now, |why, count| match before {
+                true => {}
+                false => losses.push(index, why, count),
+            });
         }
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
@@ -227,9 +236,12 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
             continue;
         }
         let ring = Some(RingId(slot.ring_id));
+        let absent = session.progress.absent(*index, 0..slot.produced);
+        if absent.are_elsewhere() {
+            continue;
+        }
         by_cause(&slot.lost, ring, &mut losses);
         if slot.events > 0 && session.window.is_none() {
-            let absent = session.progress.absent(*index, 0..slot.produced);
             let by_reason = match session.progress.is_there() {
                 true => absent.events(slot.events, gap_after(session, 0)),
                 false => vec![(gap_after(session, 0), slot.events)],

@@ -6,7 +6,9 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 use ringmark_reader::SlotPosition;
-use ringmark_reader::stream::machines::{Delivered, InFlight, Ledger, Resumed, SlotProgress};
+use ringmark_reader::stream::machines::{
+    Delivered, InFlight, Ledger, Resumed, SlotProgress, overwritten,
+};
 use ringmark_tests::random::Random;
 
 use super::program::Program;
@@ -208,7 +210,8 @@ impl Host {
     pub(crate) fn note_holes(&mut self) {
         for (slot, progress) in self.progress.iter_mut().enumerate() {
             let holes = progress.take_holes().into_iter();
-            self.ledger.gone.add(holes.map(|hole| (slot as u32, hole)));
+            let ranges = holes.map(|hole| overwritten(slot as u32, hole));
+            self.ledger.gone.add(&ranges.collect::<Vec<_>>());
         }
     }
 
