@@ -61,7 +61,10 @@ fn a_foreign_uuid_stops_nobody_else() {
     streamer.signal(Signal::INT).unwrap();
     let said = streamer.finish(SOON).expect_code(0).stderr_text();
     println!("{said}");
-    assert!(said.contains("belongs to host") && said.contains("claims the uuid"), "{said}");
+    assert!(
+        said.contains("belongs to host") && said.contains("claims the uuid"),
+        "{said}"
+    );
     assert!(said.contains("refused, it goes on as session"), "{said}");
     let stored = collecting.stored();
     assert_eq!((stored.conflicts, stored.damage.len()), (0, 0));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ringmark_format::Uuid;
 use ringmark_format::glob::matches as glob;
 
-use super::links::refused;
+use super::links::{DEPTH, refused};
 use crate::trace_file::choice::SessionChoice;
 
 /// The file that makes a directory a store.
@@ -21,8 +21,6 @@ const COPY_ENDING: &str = "damaged";
 const INDEX_ENDING: &str = "idx";
 /// The directory of hosts and services without a name.
 const UNNAMED: &str = "unnamed";
-/// How deep segments lie: `DAY/SERVICE/HOST/`.
-pub(super) const DEPTH: usize = 3;
 
 /// Path of segment `number` of a session, counted from 0, in the directory of its host.
 #[must_use]

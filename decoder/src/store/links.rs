@@ -8,7 +8,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::files::DEPTH;
+/// How deep segments lie: `DAY/SERVICE/HOST/`.
+pub(super) const DEPTH: usize = 3;
 
 /// The error for a link where a store has a directory or a file of its own.
 pub(super) fn refused(path: &Path) -> io::Error {

@@ -49,7 +49,7 @@ mod zero_copy;
 
 pub use address::{Address, AddressError};
 pub use connection::Introduction;
-pub use credentials::{Credentials, hosts_of};
+pub use credentials::{Credentials, Side, hosts_of};
 pub use expiry::{Expiry, ExpiryWarnings};
 pub use figures::StreamFigures;
 pub use peer_certificate::PeerCertificate;

@@ -40,10 +40,32 @@ pub(super) enum CredentialsFault {
         cert: PathBuf,
         source: rustls::Error,
     },
+    #[error("with {}: {why}", ca.display())]
+    Unfit {
+        why: String,
+        ca: PathBuf,
+        #[source]
+        source: webpki::Error,
+    },
     #[error(transparent)]
     Tls(rustls::Error),
     #[error(transparent)]
     Verifier(VerifierBuilderError),
+}
+
+impl CredentialsError {
+    /// Whether another moment would do: a certificate has ended, or is not valid yet.
+    #[must_use]
+    pub const fn is_of_time(&self) -> bool {
+        use webpki::Error::{CertExpired, CertNotValidYet};
+        matches!(
+            self.fault,
+            CredentialsFault::Unfit {
+                source: CertExpired { .. } | CertNotValidYet { .. },
+                ..
+            }
+        )
+    }
 }
 
 impl CredentialsFault {

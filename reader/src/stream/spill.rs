@@ -267,6 +267,7 @@ impl Spill {
         if self.is_empty() {
             // What was acknowledged lies before the pages that are put here now.
             self.gone.begin(ledger.gone.unacknowledged());
+            self.begins.clear();
         }
         let most = self.directory.file_bytes();
         self.writing = self

@@ -14,6 +14,7 @@
 //! once something happened, sent with its open pages, and waits again.
 
 mod hold;
+mod holes;
 mod kept;
 mod mapped;
 mod pass;

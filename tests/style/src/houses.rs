@@ -327,6 +327,7 @@ pub const FLOORS: &[House<'_>] = &[
             "listen",
             "peer",
             "server",
+            "check",
             "socketless_collector",
             "machines",
         ],
@@ -362,6 +363,8 @@ pub const FLOORS: &[House<'_>] = &[
         "stream/src/",
         &[
             "config_file",
+            "option_source",
+            "place",
             "credentials",
             "log",
             "repeats",

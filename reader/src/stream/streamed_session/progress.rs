@@ -6,27 +6,14 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::clock;
 
+use super::holes::note_holes;
 use super::{Outgoing, StreamedSession};
-use crate::pages::drain::SessionDrain;
-use crate::stream::gone::overwritten;
-use crate::stream::ledger::{Ledger, Moment};
-use crate::stream::spill::Spill;
+use crate::stream::ledger::Moment;
 
 /// How often collectors are told what was acknowledged, where nothing else is to be told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// How often they are told something where nothing is new: an idle host is not a silent one.
 const HEARD_EVERY: Duration = Duration::from_secs(20);
-
-/// Takes note of pages that a drain found gone: collectors are told, and so is the next streamer where
-/// pages wait on disk.
-pub(super) fn note_holes(drain: &mut SessionDrain, ledger: &mut Ledger, spill: Option<&mut Spill>) {
-    let holes = drain.take_holes().into_iter();
-    let ranges: Vec<_> = holes.map(|(slot, hole)| overwritten(slot, hole)).collect();
-    ledger.gone.add(&ranges);
-    if let Some(spill) = spill {
-        spill.note_gone(&ranges);
-    }
-}
 
 impl StreamedSession {
     /// Takes note of pages that a pass found gone.

@@ -113,8 +113,9 @@ impl StreamedSession {
             return;
         };
         for gap in gaps {
-            let first = spill.begins().get(&gap.slot).copied().unwrap_or(gap.to);
-            let from = gap.from.max(first).min(gap.to);
+            let acked = self.ledger.delivered.acked().get(&gap.slot);
+            let first = spill.begins().get(&gap.slot).max(acked);
+            let from = first.map_or(gap.to, |first| gap.from.max(*first).min(gap.to));
             let lost = spill.gone().without(PageGap { from, ..*gap });
             lost.into_iter()
                 .for_each(|pages| self.ledger.gone.add_spilled(pages));

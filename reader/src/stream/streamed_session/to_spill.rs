@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::progress::note_holes;
+use super::holes::note_holes;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::drain::{Fill, SessionDrain};
