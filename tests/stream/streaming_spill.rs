@@ -267,6 +267,19 @@ fn what_was_overwritten_between_spilled_pages_outlives_the_streamer() {
     }
 }
 
+/// Waits until so many bytes more are in a store.
+fn wait_for_more(store: &Path, more: u64) {
+    let bytes = || {
+        let files = segments(store).into_iter();
+        let about = files.filter_map(|path| fs::metadata(path).ok());
+        about.map(|about| about.len()).sum::<u64>()
+    };
+    let before = bytes();
+    wait_until(LONG, "more is stored", || {
+        (bytes() >= before + more).then_some(())
+    });
+}
+
 /// A host gets another name while pages wait on disk, twice. The collector knows the session as the old
 /// host's: what waits and what follows goes on under another uuid, and nothing is counted twice. A streamer that
 /// has only what waits on disk meets the same uuid.
@@ -278,17 +291,7 @@ fn a_host_that_is_renamed_goes_on_with_what_waits() {
         let ringmark = format!("mode={mode},ring=2M,page=4K,session=16M");
         let arguments = format!("1 100000000 burst=20 pause=1000 {}", counters.argument());
         let program = scene.fixture.start(EMIT, &ringmark, &arguments);
-        let stored = |more: u64| {
-            let bytes = || {
-                let files = segments(&scene.store).into_iter();
-                let about = files.filter_map(|path| fs::metadata(path).ok());
-                about.map(|about| about.len()).sum::<u64>()
-            };
-            let before = bytes();
-            wait_until(LONG, "more is stored", || {
-                (bytes() >= before + more).then_some(())
-            });
-        };
+        let stored = |more: u64| wait_for_more(&scene.store, more);
         let waits = || {
             let before = scene.spilled_bytes();
             wait_until(LONG, "more waits", || {

@@ -96,16 +96,10 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             let gap = gap_after(session, events);
             let pages = next_page..page.number.0;
             let place = (slot.index.0, index);
-            let before = next_page == 0
-                && session
-                    .progress
-                    .absent(slot.index.0, pages.clone())
-                    .are_elsewhere();
+            let is_counted = next_page > 0 || !are_elsewhere(session, slot, &pages);
             losses.absent(session, place, pages, (header.first_event, events), gap);
-            // What was lost before these pages is counted where they are.
-            causes.take(now, |why, count| match before {
-                true => {}
-                false => losses.push(index, why, count),
+            causes.take(now, |why, count| {
+                losses.push_if(is_counted, index, why, count);
             });
         }
         lost = lost.max(header.lost_before);
@@ -132,6 +126,12 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         }
     }
     losses
+}
+
+/// Whether another session has some of the first pages of a slot: what was lost before them is counted there.
+fn are_elsewhere(session: &Session, slot: &Slot, pages: &Range<u64>) -> bool {
+    let absent = session.progress.absent(slot.index.0, pages.clone());
+    absent.are_elsewhere()
 }
 
 /// What a loss is of whose cause nothing is said.
@@ -188,6 +188,12 @@ impl SlotLosses {
         }
         *lost = (*lost).max(piece.last_lost);
         *events = (*events).max(piece.end_event);
+    }
+
+    fn push_if(&mut self, is_counted: bool, index: usize, why: Why, count: u64) {
+        if is_counted {
+            self.push(index, why, count);
+        }
     }
 
     fn push(&mut self, index: usize, why: Why, count: u64) {

@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use webpki::{EndEntityCert, KeyUsage};
 
 use super::expiry::Expiry;
-use super::secret_file::{self, CredentialsError, CredentialsFault};
+use super::secret_file::{self, CredentialsError, CredentialsFault, Unfit};
 use crate::regular_file;
 
 /// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and
@@ -137,12 +137,12 @@ impl Credentials {
             verified.map(drop)
         });
         checked.map_err(|source| {
-            let unfit = CredentialsFault::Unfit {
+            let unfit = Unfit {
                 why: unfit(&source, side),
                 ca: self.files.ca.clone(),
                 source,
             };
-            unfit.in_file(&self.files.cert)
+            CredentialsFault::Unfit(Box::new(unfit)).in_file(&self.files.cert)
         })
     }
 

@@ -18,6 +18,16 @@ pub struct CredentialsError {
     fault: CredentialsFault,
 }
 
+/// Why the other side would not take a certificate.
+#[derive(Debug, thiserror::Error)]
+#[error("with {}: {why}", ca.display())]
+pub(super) struct Unfit {
+    pub(super) why: String,
+    pub(super) ca: PathBuf,
+    #[source]
+    pub(super) source: webpki::Error,
+}
+
 /// What is wrong with such a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CredentialsFault {
@@ -40,13 +50,8 @@ pub(super) enum CredentialsFault {
         cert: PathBuf,
         source: rustls::Error,
     },
-    #[error("with {}: {why}", ca.display())]
-    Unfit {
-        why: String,
-        ca: PathBuf,
-        #[source]
-        source: webpki::Error,
-    },
+    #[error(transparent)]
+    Unfit(Box<Unfit>),
     #[error(transparent)]
     Tls(rustls::Error),
     #[error(transparent)]
@@ -56,15 +61,12 @@ pub(super) enum CredentialsFault {
 impl CredentialsError {
     /// Whether another moment would do: a certificate has ended, or is not valid yet.
     #[must_use]
-    pub const fn is_of_time(&self) -> bool {
+    pub fn is_of_time(&self) -> bool {
         use webpki::Error::{CertExpired, CertNotValidYet};
-        matches!(
-            self.fault,
-            CredentialsFault::Unfit {
-                source: CertExpired { .. } | CertNotValidYet { .. },
-                ..
-            }
-        )
+        let CredentialsFault::Unfit(unfit) = &self.fault else {
+            return false;
+        };
+        matches!(unfit.source, CertExpired { .. } | CertNotValidYet { .. })
     }
 }
 

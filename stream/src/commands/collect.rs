@@ -114,7 +114,7 @@ async fn serve(
                 .await;
                 service.alive(figures.disk_wait());
                 if signals.reload.swap(false, Ordering::Relaxed) {
-                    log.reloaded(reload(&source, &args, &settings));
+                    log.reloaded(reload(source, &args, &settings));
                 }
                 if lines.is_due() {
                     log.status(report.status("listening", &addresses, &figures));

@@ -235,7 +235,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/",
         &[
-            "timeline", "gathered", "texts", "ctf", "folded", "html", "perfetto",
+            "timeline", "gathered", "texts", "ctf", "folded", "html", "perfetto", "otlp",
         ],
     ),
     (
