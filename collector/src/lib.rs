@@ -19,6 +19,7 @@
 
 mod block_memory;
 pub mod certs;
+mod check;
 mod clock;
 mod connection_context;
 mod connection_end;
@@ -53,6 +54,7 @@ mod unix_socket;
 #[cfg_attr(not(feature = "models"), expect(unreachable_pub))]
 mod unproved;
 
+pub use check::check;
 pub use deny_rule::{BadRule, DenyRule};
 pub use figures::Figures;
 pub use host_shares::HostLimits;

@@ -230,7 +230,7 @@ fn tidy_every(options: &StoreOptions) -> Duration {
         .max(TIDY_EVERY_MIN)
 }
 
-fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorError {
+pub(crate) fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorError {
     let address = address.to_string();
     move |source| CollectorError::Listen { address, source }
 }

@@ -9,6 +9,7 @@ mod ctf;
 mod folded;
 mod gathered;
 mod html;
+mod otlp;
 mod perfetto;
 mod texts;
 mod timeline;
@@ -20,6 +21,7 @@ use ringmark_decoder::ThreadDoes;
 
 pub use html::about::About;
 pub use html::profile_page::ProfileWords;
+pub use otlp::{Signal, write_otlp};
 pub use timeline::items::Cut;
 pub use timeline::plan::{Counts, Plan};
 pub use timeline::play::Written;

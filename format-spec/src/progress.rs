@@ -7,6 +7,9 @@ pub mod cause {
     pub const OVERWRITTEN: u32 = 1;
     /// They waited in the streamer's spill, and its file is damaged or gone.
     pub const SPILL: u32 = 2;
+    /// A collector acknowledged them under another uuid of the session, which it then refused: the host
+    /// had another name. They are counted there.
+    pub const ELSEWHERE: u32 = 3;
 }
 
 /// Age of the latest PROGRESS of a session, in ms, after which its host counts as silent.

@@ -34,7 +34,7 @@ enum Command {
 impl Command {
     fn run(self) -> anyhow::Result<Exit> {
         match self {
-            Self::Stream(args) => args.run(),
+            Self::Stream(args) => args.run(Cli::command()),
             Self::Collect(args) => args.run(Cli::command()),
             Self::Store(args) => args.run(),
             Self::Certs(args) => args.run(),

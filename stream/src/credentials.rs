@@ -1,8 +1,9 @@
 //! Options that prove who streamer and collector are: certificates over TLS, else a token.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
-use ringmark_reader::stream::{Address, Credentials, CredentialsError, read_token};
+use ringmark_reader::stream::{Address, Credentials, CredentialsError, Side, read_token};
 
 use ringmark_console::Failure;
 
@@ -32,14 +33,16 @@ pub(crate) struct CredentialOptions {
 pub(crate) struct Loaded {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) token: Option<String>,
+    /// What is wrong with a streamer's certificate at this moment.
+    pub(crate) outdated: Option<Failure>,
 }
 
 impl CredentialOptions {
-    /// Reads the files.
+    /// Reads the files, and checks that the other side would take the certificate.
     ///
     /// # Errors
     /// A file cannot be used, or the options do not fit the addresses.
-    pub(crate) fn load(&self, addresses: &[Address]) -> anyhow::Result<Loaded> {
+    pub(crate) fn load(&self, addresses: &[Address], side: Side) -> anyhow::Result<Loaded> {
         let is_tls = |address: &Address| matches!(address, Address::Tls(_));
         let refuse = |text: String| Err(Failure::usage(text).into());
         for address in addresses {
@@ -68,10 +71,19 @@ impl CredentialOptions {
             }
             _ => None,
         };
+        let checked = credentials.as_ref().map_or(Ok(()), |credentials| {
+            credentials.check(side, SystemTime::now())
+        });
+        let outdated = match checked {
+            // A host's pages are looked after all the same, and its certificate is read again.
+            Err(error) if error.is_of_time() && side == Side::Streamer => Some(unusable(error)),
+            checked => checked.map(|()| None).map_err(unusable)?,
+        };
         let token = self.token_file.as_deref().map(read_token).transpose();
         Ok(Loaded {
             credentials,
             token: token.map_err(unusable)?,
+            outdated,
         })
     }
 }

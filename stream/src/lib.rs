@@ -2,7 +2,7 @@
 //! it keeps, `certs` signs for both. `ringmark` goes on as `ringmark-stream` to run one of them.
 //!
 //! `cli` is the command line, `commands` has a module per command. They share the rest: `credentials` and `config_file`
-//! are read; `log` with its `repeats`, `metrics_file` and `service` are how a command that runs on reports;
+//! are read, the second by `option_source`; `log` with its `repeats`, `metrics_file` and `service` are how a command that runs on reports;
 //! `objects` is where another binary keeps what `collect` stores.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,8 @@ mod credentials;
 mod log;
 mod metrics_file;
 mod objects;
+mod option_source;
+mod place;
 mod repeats;
 mod service;
 

@@ -11,6 +11,7 @@ mod known;
 mod many_spans;
 mod memory;
 mod nested_spans;
+mod otlp;
 mod outputs;
 mod page;
 mod page_speed;

@@ -378,3 +378,64 @@ fn a_new_store_is_on_the_disk() {
         assert!(log.contains(&synced), "{synced}: {log}");
     }
 }
+
+/// A directory in a store that is a link would be written through, and passed over by all that reads and
+/// removes: neither does anything with such a store.
+#[test]
+fn a_link_in_a_store_is_refused_by_all() {
+    let scene = Scene::new("link");
+    let (collector, _) = scene.listening("");
+    let ended = ended_session(&scene.fixture, EMIT);
+    let _ = stream(&ended, &scene.socket, Codec::None);
+    let stored = segments(&scene.store);
+    let day = stored[0].ancestors().nth(3).unwrap().to_owned();
+    let (elsewhere, words) = (scene.fixture.path("elsewhere"), "found a symbolic link");
+    fs::rename(&day, &elsewhere).unwrap();
+    symlink(&elsewhere, &day).unwrap();
+    let tree = || files_below(&elsewhere);
+    let before = tree();
+    // While it runs, the next session of this day is not stored through the link.
+    let more = scene
+        .fixture
+        .start(EMIT, "mode=discard,ring=64K,page=4K", "2 1300");
+    let _ = more.finish(SOON).expect_code(0);
+    let mut command = scene.fixture.command(binary::path());
+    let to = format!("unix://{}", scene.socket.display());
+    command.args(["stream", "--all", "--to", &to]);
+    let streamer = Running::start(&mut command).unwrap();
+    wait_until(SOON, "a refusal", || {
+        let said = fs::read_to_string(&scene.said).unwrap();
+        said.contains(words).then_some(())
+    });
+    drop((streamer.kill().unwrap(), collector.kill().unwrap()));
+    assert_eq!(tree(), before);
+    assert!(scene.refused("").contains(words));
+    for command in ["cat", "verify", "report", "store hosts", "store ls"] {
+        let mut reader = scene.fixture.command(binary::path());
+        reader.args(command.split(' ')).arg(&scene.store);
+        let said = run(&mut reader, SOON).unwrap();
+        let text = said.stderr_text();
+        assert!(
+            said.code() != 0 && text.contains(words),
+            "{command}: {text}"
+        );
+    }
+    assert_eq!(tree(), before);
+}
+
+/// The files below a directory, with their bytes.
+fn files_below(directory: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true => left.push(entry.path()),
+                false => found.push((entry.path(), entry.metadata().unwrap().len())),
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -131,6 +131,122 @@ fn a_file_is_checked_and_what_is_wrong_is_named() {
     assert!(!scene.fixture.path("store").exists(), "nothing was started");
 }
 
+/// Certificates that the other side would refuse, and why.
+fn unfit_certificates(
+    scene: &Scene,
+    ca: &Ca,
+    right: &Path,
+    wrong: &Path,
+) -> [(PathBuf, &'static str); 3] {
+    let place = |name: &str, from: &Path| {
+        let place = scene.fixture.path(name);
+        fs::create_dir_all(&place).unwrap();
+        for file in ["ca.pem", "cert.pem", "key.pem"] {
+            let _ = fs::copy(from.join(file), place.join(file)).unwrap();
+        }
+        place
+    };
+    let use_of_other = place("use", wrong);
+    let other_ca = place("other", right);
+    let stranger = Ca::new(scene.fixture.path("stranger"));
+    let _ = fs::copy(stranger.dir.join("ca.pem"), other_ca.join("ca.pem")).unwrap();
+    let late = ringmark_tests::ca::past();
+    let old = scene.fixture.path("old-ca");
+    let year = Validity::days(365);
+    certs::ca(&old, year).unwrap();
+    let made = match right.ends_with("collector") {
+        true => certs::collector(&old, &["127.0.0.1".to_owned()], late),
+        false => certs::host(&old, "web-1", late),
+    };
+    let _ = made.unwrap();
+    let ended = old.join(right.strip_prefix(&ca.dir).unwrap());
+    [
+        (use_of_other, "found one for another use"),
+        (other_ca, "this CA did not sign it"),
+        (ended, "it has ended"),
+    ]
+}
+
+/// What '--check' finds, a start finds, too: neither leaves anything.
+#[test]
+fn a_check_finds_what_a_start_would_meet() {
+    let scene = Scene::new("config-places");
+    let ca = Ca::new(scene.fixture.path("ca"));
+    let keys = ca.dir.join("collector");
+    let tried = |keys: &Path, more: &[&str]| {
+        scene.write("");
+        let told = [&["--check"][..], &[]].map(|check| {
+            let mut command = scene.fixture.command(binary::path());
+            command.args(["collect", "--config"]).arg(&scene.config);
+            let done = run(command.args(check).args(more).env("KEYS", keys), SOON);
+            done.unwrap().expect_code(2).stderr_text()
+        });
+        told.join("and at the start: ")
+    };
+    let web = ca.dir.join("hosts/web-1");
+    for (keys, expected) in unfit_certificates(&scene, &ca, &keys, &web) {
+        let told = tried(&keys, &[]);
+        assert_eq!(told.matches(expected).count(), 2, "{told}");
+    }
+    for (more, expected) in [
+        (
+            ["--store", "/nonexistent/deep/store"],
+            "is a disk not mounted?",
+        ),
+        (["--store", "/proc"], "/proc"),
+        (["--metrics", "127.0.0.1:99999"], "127.0.0.1:99999"),
+        (["--metrics", "nosuch.invalid:1"], "nosuch.invalid:1"),
+        (["--listen", "tls://203.0.113.9:8111"], "203.0.113.9"),
+    ] {
+        let told = tried(&keys, &more);
+        assert!(told.matches(expected).count() >= 2, "{more:?}: {told}");
+    }
+}
+
+/// A streamer takes its options from a file, too, and '--check' finds what is wrong with it.
+#[test]
+fn a_streamers_file_is_checked() {
+    let scene = Scene::new("config-streamer");
+    let ca = Ca::new(scene.fixture.path("ca"));
+    let keys = ca.dir.join("hosts/web-1");
+    let spill = scene.fixture.path("spill");
+    let checked = |keys: &Path, more: &str, code: i32| {
+        let text = format!(
+            "to = 'tls://127.0.0.1:1'\nspill = '{}'\nca = '${{KEYS}}/ca.pem'\n\
+             cert = '${{KEYS}}/cert.pem'\nkey = '${{KEYS}}/key.pem'\n{more}\n",
+            spill.display()
+        );
+        fs::write(&scene.config, text).unwrap();
+        let mut command = scene.fixture.command(binary::path());
+        command.args(["stream", "--check", "--config"]);
+        let done = run(command.arg(&scene.config).env("KEYS", keys), SOON);
+        done.unwrap().expect_code(code).stderr_text()
+    };
+    let told = checked(&keys, "all = true", 0);
+    assert!(
+        told.contains("the options are valid") && !spill.exists(),
+        "{told}"
+    );
+    for (more, expected) in [
+        ("", "expected one of --all, --pid, --service"),
+        ("all = true\nservice = 'shop'", "cannot be used with"),
+        ("al = true", "did you mean all?"),
+        (
+            "all = true\nmetrics-file = '/nonexistent/x'",
+            "/nonexistent",
+        ),
+        ("all = true\nzero-copy = true", "cannot be used with"),
+    ] {
+        let told = checked(&keys, more, 2);
+        assert!(told.contains(expected), "{more}: {told}");
+    }
+    let collector = ca.dir.join("collector");
+    for (keys, expected) in unfit_certificates(&scene, &ca, &keys, &collector) {
+        let told = checked(&keys, "all = true", 2);
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
 #[test]
 fn certificates_and_denied_hosts_change_under_load() {
     let scene = Scene::new("config-reload");

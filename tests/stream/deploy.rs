@@ -60,8 +60,15 @@ impl Host {
     fn start(&self, arguments: &[String], keys: &str, to: &str, said: &str) -> Running {
         let keys = self.keys.join(keys).display().to_string();
         let (store, spill) = (self.store.display().to_string(), self.fixture.path("spill"));
+        let config = self.fixture.path("streamer.toml").display().to_string();
+        let text = example("streamer.toml")
+            .replace("/etc/ringmark", &keys)
+            .replace("/var/lib/ringmark-spill", &spill.display().to_string())
+            .replace("tls://traces.example:7117", to);
+        fs::write(&config, text).unwrap();
         let here = |word: &String| {
-            word.replace("/etc/ringmark", &keys)
+            word.replace("/etc/ringmark/streamer.toml", &config)
+                .replace("/etc/ringmark", &keys)
                 .replace("/var/lib/ringmark-spill", &spill.display().to_string())
                 .replace("/var/lib/ringmark", &store)
                 .replace("0.0.0.0:7117", "127.0.0.1:0")

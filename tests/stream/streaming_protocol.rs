@@ -205,9 +205,10 @@ fn what_is_under_way_leaves_a_ring_that_fills() {
     let fixture = Fixture::new("under-way");
     let taker = ScriptedCollector::at(&fixture.path("socket"));
     let counters = Counters::new(fixture.path("counters"));
+    // One more: a program that has ended leaves its pages where they are.
     let arguments = format!(
         "1 {} bulk=1000 gate=1 {}",
-        STEP * STEPS,
+        STEP * STEPS + 1,
         counters.argument()
     );
     let program = fixture.start(EMIT, "mode=discard,ring=1M,page=16K,session=8M", &arguments);

@@ -51,6 +51,11 @@ impl Scene {
         running
     }
 
+    /// A streamer of all that is here, on a host of this name.
+    fn streamer_on(&self, host: &str) -> Running {
+        self.streamer(&["--all", "--host", host], "1G")
+    }
+
     /// A streamer of all that is here.
     fn streamer(&self, what: &[&str], spill_max: &str) -> Running {
         let mut command = self.fixture.command(binary::path());
@@ -211,6 +216,128 @@ fn a_killed_streamer_leaves_its_pages_to_the_next() {
         account.delivered()
     );
     assert!(account.delivered() > 1000 && account.lost() == 0 && spilled > 0);
+}
+
+/// A flight recorder overwrites pages while its streamer sleeps and no collector is there; the streamer
+/// ends, or is killed. What was overwritten is then between pages that wait on disk, and the next streamer
+/// says so as the first would have.
+#[test]
+fn what_was_overwritten_between_spilled_pages_outlives_the_streamer() {
+    for signal in [None, Some(Signal::KILL), Some(Signal::TERM)] {
+        let scene = Scene::new("hole");
+        let counters = Counters::new(scene.fixture.path("counters"));
+        let ringmark = "mode=overwrite,ring=64K,page=8K,session=16M,keep=always";
+        let arguments = format!("1 100000000 burst=50 pause=1000 {}", counters.argument());
+        let program = scene.fixture.start(EMIT, ringmark, &arguments);
+        let mut streamer = scene.streamer(&["--all"], "1G");
+        let grown = |by: u64| {
+            let before = scene.spilled_bytes();
+            wait_until(LONG, "more waits", || {
+                (scene.spilled_bytes() >= before + by).then_some(())
+            });
+        };
+        grown(64 << 10);
+        streamer.signal(Signal::STOP).unwrap();
+        // Rings of 64 KiB hold no more than 8192 events.
+        counters.wait_for_each(1, counters.read(1)[0] + 20_000);
+        streamer.signal(Signal::CONT).unwrap();
+        grown(128 << 10);
+        if let Some(signal) = signal {
+            streamer.signal(signal).unwrap();
+            drop(streamer.finish(LONG));
+            streamer = scene.streamer(&["--all"], "1G");
+        }
+        let collector = scene.collector();
+        drop(program.kill().unwrap());
+        wait_until(LONG, "nothing waits", || {
+            scene.spilled().is_empty().then_some(())
+        });
+        streamer.signal(Signal::INT).unwrap();
+        let told = streamer.finish(LONG).expect_code(0).stderr_text();
+        drop(collector.kill().unwrap());
+        let account = scene.account();
+        println!("{signal:?}: {} lost: {told}", account.lost());
+        account.expect_ledger(&counters.ledger(1));
+        let why: Vec<_> = account
+            .rings
+            .values()
+            .flat_map(|r| r.lost.keys().copied())
+            .collect();
+        assert_eq!(why, ["overwritten"], "{signal:?}");
+    }
+}
+
+/// Waits until so many bytes more are in a store.
+fn wait_for_more(store: &Path, more: u64) {
+    let bytes = || {
+        let files = segments(store).into_iter();
+        let about = files.filter_map(|path| fs::metadata(path).ok());
+        about.map(|about| about.len()).sum::<u64>()
+    };
+    let before = bytes();
+    wait_until(LONG, "more is stored", || {
+        (bytes() >= before + more).then_some(())
+    });
+}
+
+/// A host gets another name while pages wait on disk, twice. The collector knows the session as the old
+/// host's: what waits and what follows goes on under another uuid, and nothing is counted twice. A streamer that
+/// has only what waits on disk meets the same uuid.
+#[test]
+fn a_host_that_is_renamed_goes_on_with_what_waits() {
+    for mode in ["discard", "overwrite"] {
+        let scene = Scene::new(&format!("renamed-{mode}"));
+        let counters = Counters::new(scene.fixture.path("counters"));
+        let ringmark = format!("mode={mode},ring=2M,page=4K,session=16M");
+        let arguments = format!("1 100000000 burst=20 pause=1000 {}", counters.argument());
+        let program = scene.fixture.start(EMIT, &ringmark, &arguments);
+        let stored = |more: u64| wait_for_more(&scene.store, more);
+        let waits = || {
+            let before = scene.spilled_bytes();
+            wait_until(LONG, "more waits", || {
+                (scene.spilled_bytes() > before + (64 << 10)).then_some(())
+            });
+        };
+        let (collector, streamer) = (scene.collector(), scene.streamer_on("old"));
+        stored(64 << 10);
+        // It acknowledges what it has.
+        collector.signal(Signal::TERM).unwrap();
+        let _ = collector.finish(LONG).expect_code(0);
+        waits();
+        drop(streamer.kill().unwrap());
+        let (collector, streamer) = (scene.collector(), scene.streamer_on("new"));
+        stored(128 << 10);
+        collector.signal(Signal::TERM).unwrap();
+        let _ = collector.finish(LONG).expect_code(0);
+        waits();
+        drop(streamer.kill().unwrap());
+        drop(program.kill().unwrap());
+        let (collector, streamer) = (scene.collector(), scene.streamer_on("new"));
+        wait_until(LONG, "nothing waits", || {
+            scene.spilled().is_empty().then_some(())
+        });
+        streamer.signal(Signal::INT).unwrap();
+        let told = streamer.finish(LONG).expect_code(0).stderr_text();
+        drop(collector.kill().unwrap());
+        let dump = decode(&segments(&scene.store));
+        let account = Delivery::of(&dump);
+        assert_eq!(
+            (dump.sessions.len(), dump.conflicts, dump.damage.len()),
+            (2, 0, 0)
+        );
+        let [(returned, begun)] = counters.ledger(1)[..] else {
+            panic!("one thread");
+        };
+        let (delivered, lost) = (account.delivered(), account.lost());
+        println!("{mode}: {delivered} delivered, {lost} lost of {begun}: {told}");
+        assert!(
+            (returned..=begun).contains(&(delivered + lost)) && lost == 0,
+            "{mode}: {:?} {:?}",
+            account.rings,
+            account.elsewhere
+        );
+        assert!(told.contains("goes on as session"), "{told}");
+    }
 }
 
 /// The ring file is gone when the streamer comes: what was spilled is sent all the same.

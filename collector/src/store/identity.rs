@@ -27,7 +27,7 @@ const MODE: u32 = 0o600;
 const BYTES: usize = size_of::<StoreId>();
 
 /// How long a collector waits for another one to leave the store: it may be about to end.
-pub(super) const WITHIN: Duration = Duration::from_secs(20);
+pub const WITHIN: Duration = Duration::from_secs(20);
 /// How often to look whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -72,6 +72,17 @@ impl Identity {
         };
         Ok(Self { id, _locked: file })
     }
+}
+
+/// Whether another collector has the store at `root` now: a start waits for its end.
+#[must_use]
+pub fn is_taken(root: &Path) -> bool {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.cast_signed());
+    let file = options.open(root.join(ID_FILE));
+    let locked = file.map(|file| flock(&file, FlockOperation::NonBlockingLockShared));
+    locked.is_ok_and(|locked| locked == Err(Errno::WOULDBLOCK))
 }
 
 /// Locks the open identity for this process.

@@ -53,6 +53,7 @@ pub mod usage;
 
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};
+pub use identity::{WITHIN as TAKEN_WITHIN, is_taken};
 pub use known_session::KnownSession;
 pub use options::{MinFree, Retention, StoreOptions, SyncMode};
 pub use retention::Now;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use ringmark_decoder::store::index_of;
+use ringmark_decoder::store::{index_of, refuse_links_above};
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
 use ringmark_format::stream::{HostClock, HostClockSource};
@@ -74,6 +74,7 @@ impl Segment {
         let file = loop {
             if let Some(directory) = path.parent() {
                 let made = within.make_directory(directory);
+                let made = made.and_then(|_| refuse_links_above(directory));
                 made.map_err(io_at("create", directory))?;
             }
             match create() {

@@ -9,7 +9,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::store::ID_FILE;
+use ringmark_decoder::store::{ID_FILE, OBJECTS_ID};
+use rustix::fs::{Access, access};
 
 use super::error::{NotAStore, StoreError, io_at};
 use super::identity::is_blank;
@@ -49,6 +50,27 @@ impl DirectoryOptions {
             });
         }
         self.close(root, is_made).map_err(io_at("look at", root))
+    }
+
+    /// Whether a directory can be a store, or be made one: nothing is changed.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(crate) fn check(self, root: &Path) -> Result<(), StoreError> {
+        check_above(root).map_err(io_at("create", root))?;
+        if root.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let is_blank = is_blank(root, &[ID_FILE]).map_err(io_at("read", root))?;
+        let is_store = |file: &&str| root.join(file).symlink_metadata().is_ok();
+        if is_blank || self.init || [ID_FILE, OBJECTS_ID].iter().any(is_store) {
+            let may_write = access(root, Access::WRITE_OK | Access::EXEC_OK);
+            return may_write.map_err(|error| io_at("write into", root)(error.into()));
+        }
+        Err(StoreError::NotOurs {
+            path: root.to_owned(),
+            source: NotAStore::OtherFiles,
+        })
     }
 
     /// Makes the root of a store and what is above it, durably, unless it is there.
@@ -127,8 +149,24 @@ pub(super) fn remove_left(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a directory and those above it, durably; returns whether it was not there before.
+/// Refuses a root whose directory is not there: its disk may not be mounted, and another would be filled.
+fn check_above(root: &Path) -> io::Result<()> {
+    let above = root.parent().filter(|above| !above.as_os_str().is_empty());
+    match above.filter(|above| !above.exists()) {
+        None => Ok(()),
+        Some(above) => Err(io::Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "{} is not there: is a disk not mounted? If not, make it",
+                above.display()
+            ),
+        )),
+    }
+}
+
+/// Makes a directory, durably; returns whether it was not there before.
 fn make_root(root: &Path) -> io::Result<bool> {
+    check_above(root)?;
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let missing = root.ancestors().take_while(|p| named(p) && !p.exists());
     let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();

@@ -5,7 +5,7 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::progress::ALL_SENT;
 use ringmark_reader::SlotPosition;
 use ringmark_reader::stream::machines::{
-    Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress,
+    Delivered, InFlight, Ledger, Moment, Release, Resumed, SlotProgress, overwritten,
 };
 
 use crate::random::Random;
@@ -140,7 +140,8 @@ impl Host {
     fn note_holes(&mut self) {
         for (slot, ring) in self.rings.iter_mut().enumerate() {
             let holes = ring.progress.take_holes().into_iter();
-            self.ledger.gone.add(holes.map(|hole| (slot as u32, hole)));
+            let ranges = holes.map(|hole| overwritten(slot as u32, hole));
+            self.ledger.gone.add(&ranges.collect::<Vec<_>>());
         }
     }
 

@@ -149,6 +149,7 @@ impl<'s> Reach<'s> {
         }
         let absent = self.session.progress.absent(slot, pages);
         absent.parts.iter().all(|part| match part.why {
+            None if part.is_elsewhere => true,
             Some(Why::Late) => false,
             // What came over earlier connections may be in an input that was left out.
             None | Some(Why::Missing) => self.settled.is_all,

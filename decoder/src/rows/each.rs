@@ -54,6 +54,20 @@ impl Dump {
         self.rows_and_losses((chosen, self.events_bare()), &mut lost, to, |_| ())
     }
 
+    /// As [`Self::each_row`], with the spans around spans and events: [`Row::span_ids`] has them. It needs a dump that is not
+    /// [`crate::DumpBuilder::bare`], and memory for open spans.
+    ///
+    /// # Errors
+    /// The first error of `to`; what comes after it is not given.
+    pub fn each_row_in_spans<'d, E>(
+        &'d self,
+        chosen: Chosen,
+        to: impl FnMut(&Row<'_, 'd>) -> Result<(), E>,
+    ) -> Result<RowsEnd, E> {
+        let mut lost = LostSince::default();
+        self.rows_and_losses((chosen, self.events()), &mut lost, to, |_| ())
+    }
+
     /// As [`Self::each_row`], but faster, for what does not depend on the order of threads: rows of a thread are in
     /// order, and other threads wait for the end of a page, unless a span or call goes from one to another.
     ///

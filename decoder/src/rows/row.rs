@@ -182,6 +182,16 @@ impl<'r, 'd> Row<'r, 'd> {
         }
     }
 
+    /// The id of the span that it is, or that an event lies in, and that of the span around it, as records say them: native
+    /// spans and calls have none.
+    #[must_use]
+    pub fn span_ids(&self) -> (Option<u64>, Option<u64>) {
+        match self.args {
+            Args::Span(span) => (span.id, span.parent),
+            _ => (self.record.span, self.record.parent),
+        }
+    }
+
     /// Number of its record in its page, from 0.
     #[must_use]
     pub fn index(&self) -> u64 {

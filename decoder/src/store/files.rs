@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ringmark_format::Uuid;
 use ringmark_format::glob::matches as glob;
 
+use super::links::{DEPTH, refused};
 use crate::trace_file::choice::SessionChoice;
 
 /// The file that makes a directory a store.
@@ -20,8 +21,6 @@ const COPY_ENDING: &str = "damaged";
 const INDEX_ENDING: &str = "idx";
 /// The directory of hosts and services without a name.
 const UNNAMED: &str = "unnamed";
-/// How deep segments lie: `DAY/SERVICE/HOST/`.
-const DEPTH: usize = 3;
 
 /// Path of segment `number` of a session, counted from 0, in the directory of its host.
 #[must_use]
@@ -160,17 +159,31 @@ pub fn index_of(segment: &Path) -> PathBuf {
 /// A directory cannot be read.
 pub fn files_of_store(root: &Path, is_ours: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    walk(root, |path, depth, is_directory| {
-        if is_directory {
-            return depth > 0 || is_day(path);
+    walk(root, |path, depth, kind| match kind {
+        Kind::Directory => Ok(depth > 0 || is_day(path)),
+        Kind::File => {
+            if depth == DEPTH && is_ours(path) {
+                found.push(path.to_owned());
+            }
+            Ok(false)
         }
-        if depth == DEPTH && is_ours(path) {
-            found.push(path.to_owned());
-        }
-        false
+        Kind::Link => refuse_of_store(path, depth),
     })?;
     found.sort();
     Ok(found)
+}
+
+/// Refuses a link where a store has a directory or a segment of its own.
+fn refuse_of_store(path: &Path, depth: usize) -> io::Result<bool> {
+    let is_its = match depth {
+        0 => is_day(path),
+        DEPTH => parse(path).is_some(),
+        _ => true,
+    };
+    match is_its {
+        true => Err(refused(path)),
+        false => Ok(false),
+    }
 }
 
 /// Paths of trace files below `root`, at most as deep as a store is, in the order of their names.
@@ -185,14 +198,16 @@ pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
         may_be && fs::read_dir(path).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
     };
     let mut found = Vec::new();
-    walk(root, |path, depth, is_directory| {
-        if is_directory {
-            return depth < DEPTH && !is_skipped(path, depth);
+    walk(root, |path, depth, kind| match kind {
+        Kind::Directory => Ok(depth < DEPTH && !is_skipped(path, depth)),
+        Kind::File => {
+            if path.extension().is_some_and(|e| e == &ENDING[1..]) {
+                found.push(path.to_owned());
+            }
+            Ok(false)
         }
-        if path.extension().is_some_and(|e| e == &ENDING[1..]) {
-            found.push(path.to_owned());
-        }
-        false
+        Kind::Link if is_store => refuse_of_store(path, depth),
+        Kind::Link => Ok(false),
     })?;
     found.sort();
     Ok(found)
@@ -208,9 +223,31 @@ fn is_day(directory: &Path) -> bool {
     name.len() == 10 && name.iter().enumerate().all(fits)
 }
 
-/// Shows every file and directory below `root` to `look`, with the depth at which it was found;
+/// What lies in a directory.
+#[derive(Clone, Copy)]
+enum Kind {
+    Directory,
+    File,
+    Link,
+}
+
+impl Kind {
+    /// `None`: it is neither.
+    fn of(found: fs::FileType) -> Option<Self> {
+        match found {
+            _ if found.is_dir() => Some(Self::Directory),
+            _ if found.is_file() => Some(Self::File),
+            _ => found.is_symlink().then_some(Self::Link),
+        }
+    }
+}
+
+/// Shows every file, directory and link below `root` to `look`, with the depth at which it was found;
 /// goes into a directory if it says so.
-fn walk(root: &Path, mut look: impl FnMut(&Path, usize, bool) -> bool) -> io::Result<()> {
+fn walk(
+    root: &Path,
+    mut look: impl FnMut(&Path, usize, Kind) -> io::Result<bool>,
+) -> io::Result<()> {
     let mut directories = vec![(root.to_owned(), 0)];
     while let Some((directory, depth)) = directories.pop() {
         let entries = match fs::read_dir(&directory) {
@@ -220,7 +257,9 @@ fn walk(root: &Path, mut look: impl FnMut(&Path, usize, bool) -> bool) -> io::Re
         };
         for entry in entries {
             let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
-            if (kind.is_dir() || kind.is_file()) && look(&path, depth, kind.is_dir()) {
+            if let Some(kind) = Kind::of(kind)
+                && look(&path, depth, kind)?
+            {
                 directories.push((path, depth + 1));
             }
         }

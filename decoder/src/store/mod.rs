@@ -10,6 +10,7 @@ mod files;
 mod footer;
 mod index;
 mod index_file;
+mod links;
 mod object_names;
 mod object_source;
 mod objects;
@@ -22,6 +23,7 @@ pub use files::{
 pub use footer::{FooterEntry, SegmentFooter};
 pub use index::{IndexBuilder, SegmentEnd, SegmentIndex};
 pub use index_file::{load_index, segment_end};
+pub use links::{refuse_links_above, refuse_links_in};
 pub use object_names::{
     OBJECTS_ID, RAW, SCHEMA, is_object_store, is_raw, objects_below, raw_hour, raw_object,
     schema_object, schema_owner, schema_session,

@@ -3,6 +3,7 @@
 //! `raw/v2/DATE-HOUR/COLLECTOR/NUMBER.rms` are segments, `schema/HOST/SESSION/FROM-TO-CRC.rms` is
 //! schema. Each is spelled in one way only; whatever is named otherwise is not the store's.
 
+use super::links::{refuse_links_in, refused};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -95,23 +96,12 @@ pub fn is_object_store(root: &Path) -> bool {
     root.join(OBJECTS_ID).is_file()
 }
 
-/// Names below `prefix`, a directory of the store at `root`, of regular files; sorted. Links are not
-/// followed.
+/// Names below `prefix`, a directory of the store at `root`, of regular files; sorted.
 ///
 /// # Errors
-/// A directory cannot be read.
+/// A directory cannot be read, or something is a link: those are not followed.
 pub fn objects_below(root: &Path, prefix: &str) -> io::Result<Vec<String>> {
-    let is_link = |path: &Path| {
-        path.symlink_metadata()
-            .is_ok_and(|about| about.is_symlink())
-    };
-    let parts = Path::new(prefix).ancestors();
-    if parts
-        .filter(|part| *part != Path::new(""))
-        .any(|part| is_link(&root.join(part)))
-    {
-        return Ok(Vec::new());
-    }
+    refuse_links_in(root, &format!("{prefix}/object"))?;
     let (mut found, mut left) = (Vec::new(), vec![prefix.to_owned()]);
     while let Some(directory) = left.pop() {
         let entries = match fs::read_dir(root.join(&directory)) {
@@ -128,6 +118,7 @@ pub fn objects_below(root: &Path, prefix: &str) -> io::Result<Vec<String>> {
             match kind.is_dir() {
                 true => left.push(name),
                 false if kind.is_file() => found.push(name),
+                false if kind.is_symlink() => return Err(refused(&root.join(name))),
                 false => {}
             }
         }

@@ -96,8 +96,11 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             let gap = gap_after(session, events);
             let pages = next_page..page.number.0;
             let place = (slot.index.0, index);
+            let is_counted = next_page > 0 || !are_elsewhere(session, slot, &pages);
             losses.absent(session, place, pages, (header.first_event, events), gap);
-            causes.take(now, |why, count| losses.push(index, why, count));
+            causes.take(now, |why, count| {
+                losses.push_if(is_counted, index, why, count);
+            });
         }
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
@@ -123,6 +126,12 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         }
     }
     losses
+}
+
+/// Whether another session has some of the first pages of a slot: what was lost before them is counted there.
+fn are_elsewhere(session: &Session, slot: &Slot, pages: &Range<u64>) -> bool {
+    let absent = session.progress.absent(slot.index.0, pages.clone());
+    absent.are_elsewhere()
 }
 
 /// What a loss is of whose cause nothing is said.
@@ -181,6 +190,12 @@ impl SlotLosses {
         *events = (*events).max(piece.end_event);
     }
 
+    fn push_if(&mut self, is_counted: bool, index: usize, why: Why, count: u64) {
+        if is_counted {
+            self.push(index, why, count);
+        }
+    }
+
     fn push(&mut self, index: usize, why: Why, count: u64) {
         self.items.push((index, Loss { why, count }));
     }
@@ -227,9 +242,12 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
             continue;
         }
         let ring = Some(RingId(slot.ring_id));
+        let absent = session.progress.absent(*index, 0..slot.produced);
+        if absent.are_elsewhere() {
+            continue;
+        }
         by_cause(&slot.lost, ring, &mut losses);
         if slot.events > 0 && session.window.is_none() {
-            let absent = session.progress.absent(*index, 0..slot.produced);
             let by_reason = match session.progress.is_there() {
                 true => absent.events(slot.events, gap_after(session, 0)),
                 false => vec![(gap_after(session, 0), slot.events)],

@@ -38,8 +38,10 @@ pub struct AbsentPages {
 /// Absent pages that have one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbsentPart {
-    /// Why they are not here. `None`: no PROGRESS covers them.
+    /// Why they are not here. `None`: no PROGRESS covers them, or they are elsewhere.
     pub why: Option<Why>,
+    /// Another session has them, and counts them.
+    pub is_elsewhere: bool,
     /// How many pages.
     pub pages: u64,
     /// Reservations in them; 0: not known.
@@ -62,16 +64,24 @@ impl AbsentPages {
             let why = of(part);
             let events = part.events.min(left);
             left -= events;
+            if part.is_elsewhere {
+                continue;
+            }
             if events > 0 {
                 split.push((why, events));
             } else if rest.is_none_or(|known| gravity(why) > gravity(known)) {
                 rest = Some(why);
             }
         }
-        if left > 0 {
+        if left > 0 && !(rest.is_none() && self.are_elsewhere()) {
             split.push((rest.unwrap_or(gap), left));
         }
         split
+    }
+
+    /// Whether another session has some of them.
+    pub(crate) fn are_elsewhere(&self) -> bool {
+        self.parts.iter().any(|part| part.is_elsewhere)
     }
 }
 
@@ -235,10 +245,12 @@ impl SlotProgress {
             let to = range.to.min(end);
             let is_whole = range.from == at && to == range.to;
             return AbsentPart {
-                why: Some(match range.cause {
-                    cause::OVERWRITTEN => Why::Overwritten,
-                    _ => Why::Unsent,
-                }),
+                why: match range.cause {
+                    cause::OVERWRITTEN => Some(Why::Overwritten),
+                    cause::ELSEWHERE => None,
+                    _ => Some(Why::Unsent),
+                },
+                is_elsewhere: range.cause == cause::ELSEWHERE,
                 pages: to - at,
                 events: if is_whole { range.events } else { 0 },
             };
@@ -255,6 +267,7 @@ impl SlotProgress {
         };
         AbsentPart {
             why,
+            is_elsewhere: false,
             pages: to.min(next).min(end) - at,
             events: 0,
         }
@@ -308,6 +321,24 @@ mod tests {
             .iter()
             .map(|p| (p.why, p.pages, p.events))
             .collect()
+    }
+
+    #[test]
+    fn what_another_session_has_is_not_counted_here() {
+        let mut progress = HostProgress::default();
+        let ranges = [(0, 4, 0, cause::ELSEWHERE), (6, 8, 9, cause::OVERWRITTEN)];
+        let taken = progress.take(&block(&[(4, 9)], &ranges, 5));
+        assert_eq!(taken, Ok(()));
+        let split = |pages| progress.absent(2, pages).events(100, Why::Missing);
+        assert_eq!(split(0..4), []);
+        assert_eq!(split(2..4), []);
+        assert_eq!(split(6..8), [(Why::Overwritten, 9), (Why::Missing, 91)]);
+        assert_eq!(
+            split(0..5),
+            [(Why::Missing, 100)],
+            "page 4 may have any of them"
+        );
+        assert!(progress.absent(2, 3..5).are_elsewhere());
     }
 
     #[test]

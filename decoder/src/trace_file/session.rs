@@ -76,7 +76,7 @@ pub struct Session {
     /// Tick at which a reader that watched its living process found it dead; 0: none did.
     pub(crate) dead_tick: u64,
     /// Its place in the sessions of its dump.
-    pub(crate) number: usize,
+    pub number: usize,
     /// The first session in the dump whose clock and zero it shares; its own number: it shares none.
     pub(crate) clock_of: usize,
     /// Its events may lie in finished spans, its own or those of another session of its process.

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, bail};
 use ringmark_collector::store::objects::ObjectStore;
 use ringmark_console::extension::store_url;
-use ringmark_decoder::store::{ObjectSource, objects_below};
+use ringmark_decoder::store::{ObjectSource, objects_below, refuse_links_in};
 use ringmark_format::Uuid;
 
 use super::faults::Faults;
@@ -163,6 +163,8 @@ impl Directory {
         name_it: impl Fn(&Path, &Path) -> io::Result<()>,
     ) -> io::Result<()> {
         self.faults.pass();
+        refuse_links_in(&self.root, &format!("{UNNAMED}/file"))?;
+        refuse_links_in(&self.root, name)?;
         let directory = self.root.join(UNNAMED);
         fs::create_dir_all(&directory)?;
         let number = self.next.replace(self.next.get() + 1);

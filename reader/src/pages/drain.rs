@@ -11,6 +11,8 @@
 mod figures;
 mod newest;
 
+#[cfg(feature = "stream")]
+use ringmark_format::Uuid;
 use ringmark_format::session::SessionHeader;
 use zerocopy::IntoBytes;
 
@@ -106,6 +108,12 @@ impl SessionDrain {
 
     fn consumes(&self) -> bool {
         self.session.consumes() && !self.observe
+    }
+
+    /// Has the session go by another uuid from now on.
+    #[cfg(feature = "stream")]
+    pub(crate) fn set_uuid(&mut self, uuid: Uuid) {
+        self.session.set_uuid(uuid);
     }
 
     /// Gives the session back, to be read in another way.
@@ -349,7 +357,7 @@ impl SessionDrain {
     pub fn skip_to(&mut self, positions: &[SlotPosition]) {
         for at in positions {
             if let Some(reader) = self.slots.get_mut(at.slot as usize) {
-                reader.skip_to(at.next_page);
+                reader.skip_taken(at.next_page);
             }
         }
     }

@@ -49,6 +49,9 @@ struct Gaps {
     events: u64,
     /// Reservations of the slot up to the end of the last page taken.
     through: u64,
+    /// Pages that another reader took, or this one before a rewind, are between that page and the next one:
+    /// how many reservations they have is not known.
+    is_unknown: bool,
     /// Number of the page that was taken last, and the reservations up to its end.
     last: Option<u64>,
     end: u64,
@@ -96,7 +99,10 @@ impl SlotProgress {
     /// Counts what a page holds that is taken: the reservations from `first` up to `through`. One
     /// that was open may be taken again.
     pub fn took(&mut self, first: u64, through: u64) {
-        let gap = first.saturating_sub(self.gaps.through);
+        let gap = match std::mem::take(&mut self.gaps.is_unknown) {
+            true => 0,
+            false => first.saturating_sub(self.gaps.through),
+        };
         self.gaps.events = self.gaps.events.saturating_add(gap);
         self.count_hole(first.saturating_sub(self.gaps.end));
         (self.gaps.last, self.gaps.end) = (Some(self.next), through.max(first));
@@ -153,6 +159,12 @@ impl SlotProgress {
         if self.at_oldest || page > self.next {
             (self.next, self.at_oldest) = (page, false);
         }
+    }
+
+    /// Goes on at `page`, as [`SlotProgress::skip_to`]: another reader took those before it.
+    pub fn skip_taken(&mut self, page: u64) {
+        self.gaps.is_unknown |= self.at_oldest || page > self.next;
+        self.skip_to(page);
     }
 
     /// Counts every page taken as written; returns the new written position if it moved.
@@ -268,5 +280,21 @@ mod tests {
         assert_eq!(progress.next, 4, "never back");
         progress.skip_to(7);
         assert_eq!(progress.next, 7);
+    }
+
+    #[test]
+    fn events_of_pages_that_another_reader_took_are_not_between_pages() {
+        let mut progress = SlotProgress::new(None);
+        progress.note_holes();
+        progress.skip_taken(4);
+        progress.bound(8, 8);
+        progress.took(500, 510);
+        assert_eq!(
+            (progress.events_between(), progress.take_holes()),
+            (0, vec![])
+        );
+        progress.next += 1;
+        progress.took(517, 520);
+        assert_eq!(progress.events_between(), 7, "between those that it took");
     }
 }

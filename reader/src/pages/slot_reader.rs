@@ -334,6 +334,11 @@ impl SlotReader {
         self.progress.skip_to(page);
     }
 
+    /// The same: another reader took the pages before it, or this one did.
+    pub(crate) fn skip_taken(&mut self, page: u64) {
+        self.progress.skip_taken(page);
+    }
+
     /// Goes back to the written position: what was taken since is taken again.
     pub(crate) fn rewind(&mut self) {
         self.progress.rewind();

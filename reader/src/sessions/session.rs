@@ -199,6 +199,12 @@ impl Session {
         self.uuid = Uuid((claimed ^ file.rotate_left(32) ^ 1).to_le_bytes());
     }
 
+    /// Gives the session another uuid.
+    #[cfg(feature = "stream")]
+    pub(crate) fn set_uuid(&mut self, uuid: Uuid) {
+        self.uuid = uuid;
+    }
+
     /// Process id in the process's own pid namespace.
     #[must_use]
     pub fn pid(&self) -> u32 {

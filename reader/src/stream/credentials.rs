@@ -3,17 +3,19 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use webpki::{EndEntityCert, KeyUsage};
 
 use super::expiry::Expiry;
-use super::secret_file::{self, CredentialsError, CredentialsFault};
+use super::secret_file::{self, CredentialsError, CredentialsFault, Unfit};
 use crate::regular_file;
 
 /// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and
@@ -24,7 +26,18 @@ pub struct Credentials {
     as_collector: Arc<ServerConfig>,
     hosts: Vec<String>,
     expiry: Option<Expiry>,
+    chain: Arc<[CertificateDer<'static>]>,
+    roots: Arc<RootCertStore>,
     files: Arc<Files>,
+}
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It proves which host a streamer is of.
+    Streamer,
+    /// It proves that a collector is the one that its address names.
+    Collector,
 }
 
 /// Bytes of the TLS records of a streamer. Its collector reads as many at a time, and keeps what it read of a record
@@ -62,6 +75,7 @@ impl Credentials {
         let roots = Arc::new(roots);
         let chain = certificates(cert)?;
         let (hosts, expiry) = (hosts_of(&chain), Expiry::of(&chain));
+        let (kept, kept_roots) = (chain.clone(), roots.clone());
         let pem = secret_file::read(key)?;
         let no_key = |source| CredentialsFault::NoKey(source).in_file(key);
         let secret = PrivateKeyDer::from_pem_slice(&pem).map_err(no_key)?;
@@ -94,11 +108,41 @@ impl Credentials {
             as_collector: Arc::new(as_collector),
             hosts,
             expiry,
+            chain: kept.into(),
+            roots: kept_roots,
             files: Arc::new(Files {
                 ca: ca.to_owned(),
                 cert: cert.to_owned(),
                 key: key.to_owned(),
             }),
+        })
+    }
+
+    /// Whether the other side would take our certificate: the CA signed it, it is for this side, and it is good now.
+    ///
+    /// # Errors
+    /// It would not.
+    pub fn check(&self, side: Side, now: SystemTime) -> Result<(), CredentialsError> {
+        let usage = match side {
+            Side::Streamer => KeyUsage::client_auth(),
+            Side::Collector => KeyUsage::server_auth(),
+        };
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let algorithms = ring::default_provider().signature_verification_algorithms;
+        let (first, above) = (&self.chain[..1], &self.chain[1..]);
+        let checked = EndEntityCert::try_from(&first[0]).and_then(|certificate| {
+            let (roots, now) = (&self.roots.roots, UnixTime::since_unix_epoch(now));
+            let verified =
+                certificate.verify_for_usage(algorithms.all, roots, above, now, usage, None, None);
+            verified.map(drop)
+        });
+        checked.map_err(|source| {
+            let unfit = Unfit {
+                why: unfit(&source, side),
+                ca: self.files.ca.clone(),
+                source,
+            };
+            CredentialsFault::Unfit(Box::new(unfit)).in_file(&self.files.cert)
         })
     }
 
@@ -136,6 +180,27 @@ impl Credentials {
     }
 }
 
+/// Why a certificate cannot be used, in words.
+fn unfit(error: &webpki::Error, side: Side) -> String {
+    let (whom, other) = match side {
+        Side::Streamer => ("host", "collector"),
+        Side::Collector => ("collector", "host"),
+    };
+    match error {
+        webpki::Error::CertExpired { .. } => "it has ended: renew it".to_owned(),
+        webpki::Error::CertNotValidYet { .. } => {
+            "it is not valid yet: is the clock right?".to_owned()
+        }
+        webpki::Error::UnknownIssuer => "this CA did not sign it".to_owned(),
+        webpki::Error::RequiredEkuNotFoundContext(_) => {
+            format!(
+                "found one for another use, such as that of a {other}, expected one of 'ringmark certs {whom}'"
+            )
+        }
+        other => format!("{other}"),
+    }
+}
+
 type ClientBuilder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
 
 fn client_of(provider: &Arc<CryptoProvider>) -> Result<ClientBuilder, rustls::Error> {
@@ -158,7 +223,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Credentials
 #[must_use]
 pub fn hosts_of(chain: &[CertificateDer<'_>]) -> Vec<String> {
     let first = chain.first();
-    let read = first.and_then(|der| webpki::EndEntityCert::try_from(der).ok());
+    let read = first.and_then(|der| EndEntityCert::try_from(der).ok());
     read.map(|cert| cert.valid_dns_names().map(str::to_owned).collect())
         .unwrap_or_default()
 }

@@ -75,6 +75,15 @@ impl Delivered {
         }
     }
 
+    /// What was acknowledged of the pages, for a uuid under which no collector has anything.
+    #[must_use]
+    pub fn of_another_uuid(&self) -> Self {
+        Self {
+            acked: self.acked.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Notes that a collector of this store acknowledged so much of the schema.
     pub fn acknowledge_schema(&mut self, store: [u8; 16], bytes: u64) {
         match self.schema {
@@ -187,6 +196,22 @@ impl Delivered {
             rest = after;
         }
         Some(read)
+    }
+}
+
+/// The ranges in the content of a PROGRESS block; none of one that is shorter than it says.
+pub(super) fn ranges_of(content: &[u8]) -> Vec<GoneRange> {
+    let Ok((head, rest)) = Progress::read_from_prefix(content) else {
+        return Vec::new();
+    };
+    let slots = (head.slots as usize).saturating_mul(ProgressSlot::BYTES);
+    let rest = rest.get(slots..).unwrap_or_default();
+    let each = rest.chunks_exact(GoneRange::BYTES);
+    let ranges = each.map_while(|bytes| GoneRange::read_from_bytes(bytes).ok());
+    let ranges: Vec<_> = ranges.take(head.ranges as usize).collect();
+    match ranges.len() == head.ranges as usize {
+        true => ranges,
+        false => Vec::new(),
     }
 }
 

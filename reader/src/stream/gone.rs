@@ -2,7 +2,20 @@
 
 use ringmark_format::progress::{GoneRange, cause};
 
+use super::outgoing::PageGap;
 use crate::pages::slot_progress::Hole;
+
+/// The range of a hole that was found in a slot.
+#[must_use]
+pub fn overwritten(slot: u32, hole: Hole) -> GoneRange {
+    GoneRange {
+        slot,
+        cause: cause::OVERWRITTEN,
+        from: hole.from,
+        to: hole.to,
+        events: hole.events,
+    }
+}
 
 /// Most ranges that one PROGRESS block carries.
 pub(crate) const RANGES_MAX: usize = 4096;
@@ -18,25 +31,24 @@ pub struct Gone {
 }
 
 impl Gone {
-    /// Adds holes that were found in slots.
-    pub fn add(&mut self, holes: impl IntoIterator<Item = (u32, Hole)>) {
-        let range = |(slot, hole): (u32, Hole)| GoneRange {
-            slot,
-            cause: cause::OVERWRITTEN,
-            from: hole.from,
-            to: hole.to,
-            events: hole.events,
-        };
-        self.ranges.extend(holes.into_iter().map(range));
+    /// Adds ranges that were found.
+    pub fn add(&mut self, ranges: &[GoneRange]) {
+        self.ranges.extend_from_slice(ranges);
     }
 
-    /// Adds pages of a slot that were in the spill, and cannot be read there.
-    pub fn add_spilled(&mut self, slot: u32, from: u64, to: u64) {
+    /// The ranges that no collector has acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> &[GoneRange] {
+        &self.ranges
+    }
+
+    /// Adds pages that were in the spill, and cannot be read there.
+    pub fn add_spilled(&mut self, pages: PageGap) {
         self.ranges.push(GoneRange {
-            slot,
+            slot: pages.slot,
             cause: cause::SPILL,
-            from,
-            to,
+            from: pages.from,
+            to: pages.to,
             events: 0,
         });
     }
@@ -79,21 +91,25 @@ impl Gone {
 mod tests {
     use super::*;
 
-    fn hole(from: u64) -> (u32, Hole) {
+    fn hole(from: u64) -> GoneRange {
         let to = from + 1;
         let events = 9;
-        (3, Hole { from, to, events })
+        overwritten(3, Hole { from, to, events })
     }
 
     #[test]
     fn a_range_is_told_until_it_is_acknowledged() {
         let mut gone = Gone::default();
         assert!(!gone.is_to_tell());
-        gone.add([hole(1), hole(5)]);
+        gone.add(&[hole(1), hole(5)]);
         assert!(gone.is_to_tell());
         assert_eq!(gone.tell().len(), 2);
         assert!(!gone.is_to_tell(), "told on this connection");
-        gone.add_spilled(3, 7, 9);
+        gone.add_spilled(PageGap {
+            slot: 3,
+            from: 7,
+            to: 9,
+        });
         gone.acknowledge(1);
         assert!(gone.is_to_tell());
         let left: Vec<u64> = gone.tell().iter().map(|range| range.from).collect();

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use ringmark_format::Uuid;
+use ringmark_format::progress::GoneRange;
 
 use super::delivered::{Delivered, Resumed, Start, Told};
 use super::gone::{Gone, RANGES_MAX};
@@ -93,22 +94,46 @@ impl Ledger {
     /// The PROGRESS blocks to be sent now, and what is to be released once they are durable.
     pub fn tell(&mut self, session: Uuid, flags: u32, now: Moment) -> (Vec<u8>, Release) {
         let release = Release::told(self.gone.found());
-        let ranges = self.gone.tell();
-        // Ranges that one block has no room for come in blocks of their own before it.
-        let pieces = ranges.len().div_ceil(RANGES_MAX).max(1);
-        let mut blocks = Vec::new();
-        for piece in 0..pieces {
-            let from = piece * RANGES_MAX;
-            let told = Told {
-                flags: if piece + 1 == pieces { flags } else { 0 },
-                real_ns: now.real_ns,
-                mono_ns: now.mono_ns,
-                ranges: &ranges[from..ranges.len().min(from + RANGES_MAX)],
-                sent: Some(&self.sent_to),
-            };
-            blocks.extend(self.delivered.block(session, &told));
-        }
+        let told = Told {
+            flags,
+            real_ns: now.real_ns,
+            mono_ns: now.mono_ns,
+            ranges: self.gone.tell(),
+            sent: Some(&self.sent_to),
+        };
+        let blocks = blocks(&self.delivered, session, &told);
         self.told = Some(self.delivered.acked().clone());
         (blocks, release)
     }
+
+    /// The PROGRESS blocks that keep these ranges next to pages that wait; nothing without ranges.
+    #[must_use]
+    pub fn keep(&self, session: Uuid, ranges: &[GoneRange]) -> Vec<u8> {
+        let told = Told {
+            ranges,
+            ..Told::default()
+        };
+        match ranges {
+            [] => Vec::new(),
+            _ => blocks(&self.delivered, session, &told),
+        }
+    }
+}
+
+/// PROGRESS blocks that say this. Ranges that one block has no room for come in blocks of their own
+/// before it.
+fn blocks(delivered: &Delivered, session: Uuid, told: &Told<'_>) -> Vec<u8> {
+    let ranges = told.ranges;
+    let pieces = ranges.len().div_ceil(RANGES_MAX).max(1);
+    let mut blocks = Vec::new();
+    for piece in 0..pieces {
+        let from = piece * RANGES_MAX;
+        let piece = Told {
+            flags: if piece + 1 == pieces { told.flags } else { 0 },
+            ranges: &ranges[from..ranges.len().min(from + RANGES_MAX)],
+            ..*told
+        };
+        blocks.extend(delivered.block(session, &piece));
+    }
+    blocks
 }

@@ -12,7 +12,8 @@
 //!
 //! The host remembers: `ledger` keeps the books of a session over all connections and collectors, of
 //! what was acknowledged (`delivered`) and of what will never come (`gone`). For a session in overwrite
-//! mode, `acked_file` keeps the first on disk. `terms` are what a collector says of its acknowledgements.
+//! mode, `acked_file` keeps the first on disk; the second is written beside pages that wait (`spilled_gone`). A session that its collector knows as another host's
+//! goes on under `own_uuid`. `terms` are what a collector says of its acknowledgements.
 //!
 //! `credentials` are read again with each connection, `expiry` says when they end, `figures` are for
 //! monitoring.
@@ -30,12 +31,14 @@ mod ledger;
 #[doc(hidden)]
 pub mod machines;
 mod outgoing;
+mod own_uuid;
 mod peer_certificate;
 mod positions;
 mod rate_limit;
 mod secret_file;
 mod socket;
 mod spill;
+mod spilled_gone;
 mod streamed_session;
 mod streamer;
 mod terms;
@@ -46,7 +49,7 @@ mod zero_copy;
 
 pub use address::{Address, AddressError};
 pub use connection::Introduction;
-pub use credentials::{Credentials, hosts_of};
+pub use credentials::{Credentials, Side, hosts_of};
 pub use expiry::{Expiry, ExpiryWarnings};
 pub use figures::StreamFigures;
 pub use peer_certificate::PeerCertificate;

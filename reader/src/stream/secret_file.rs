@@ -18,6 +18,16 @@ pub struct CredentialsError {
     fault: CredentialsFault,
 }
 
+/// Why the other side would not take a certificate.
+#[derive(Debug, thiserror::Error)]
+#[error("with {}: {why}", ca.display())]
+pub(super) struct Unfit {
+    pub(super) why: String,
+    pub(super) ca: PathBuf,
+    #[source]
+    pub(super) source: webpki::Error,
+}
+
 /// What is wrong with such a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CredentialsFault {
@@ -41,9 +51,23 @@ pub(super) enum CredentialsFault {
         source: rustls::Error,
     },
     #[error(transparent)]
+    Unfit(Box<Unfit>),
+    #[error(transparent)]
     Tls(rustls::Error),
     #[error(transparent)]
     Verifier(VerifierBuilderError),
+}
+
+impl CredentialsError {
+    /// Whether another moment would do: a certificate has ended, or is not valid yet.
+    #[must_use]
+    pub fn is_of_time(&self) -> bool {
+        use webpki::Error::{CertExpired, CertNotValidYet};
+        let CredentialsFault::Unfit(unfit) = &self.fault else {
+            return false;
+        };
+        matches!(unfit.source, CertExpired { .. } | CertNotValidYet { .. })
+    }
 }
 
 impl CredentialsFault {

@@ -21,10 +21,15 @@ use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
+use ringmark_format::progress::GoneRange;
 
 pub use directory::SpillOptions;
 
+use super::delivered::ranges_of;
+use super::ledger::Ledger;
+use super::own_uuid;
 use super::positions::{SlotPage, SpillPosition, page_of};
+use super::spilled_gone::SpilledGone;
 use crate::error::{ReaderError, io_at};
 use crate::pages::batch::fits;
 use crate::pages::drain::{SchemaPiece, SessionDrain};
@@ -86,8 +91,10 @@ pub(super) struct Spill {
     next_number: u64,
     /// The page after the last one of each slot that was put here.
     ends: BTreeMap<u32, u64>,
-    /// The first page of each slot that was put here.
+    /// The first page of each slot that was put here, or is gone before it.
     begins: BTreeMap<u32, u64>,
+    /// Pages between those here that are gone.
+    gone: SpilledGone,
     /// Where reading goes on.
     read_to: SpillPosition,
     /// The part that was read last, open.
@@ -122,6 +129,7 @@ impl Spill {
             next_number: 0,
             ends: BTreeMap::new(),
             begins: BTreeMap::new(),
+            gone: SpilledGone::default(),
             read_to: SpillPosition::default(),
             reading: None,
         }
@@ -159,9 +167,26 @@ impl Spill {
         &self.begins
     }
 
+    /// Pages between those here that are gone.
+    pub(super) const fn gone(&self) -> &SpilledGone {
+        &self.gone
+    }
+
+    /// Takes note of pages that are gone, if some that may come before them wait here.
+    pub(super) fn note_gone(&mut self, ranges: &[GoneRange]) {
+        if !self.is_empty() {
+            self.gone.note(ranges);
+        }
+    }
+
     /// The page after the last one of a slot that was put here; 0: none was.
     pub(super) fn end_of(&self, slot: u32) -> u64 {
         self.ends.get(&slot).copied().unwrap_or_default()
+    }
+
+    /// Its files, as a pattern.
+    pub(super) fn place(&self) -> String {
+        self.directory.pattern_of(self.session)
     }
 
     /// Content of the SESSION block that an earlier process left.
@@ -204,13 +229,24 @@ impl Spill {
             if block.header.kind == kind::SESSION {
                 self.content = block.stored().to_vec();
             }
+            if block.header.kind == kind::PROGRESS {
+                let gone = ranges_of(block.stored());
+                for range in &gone {
+                    self.begin_at(range.slot, range.from);
+                }
+                self.gone.read(&gone);
+            }
             if let Some(SlotPage { slot, page }) = page_of(&block) {
                 let end = self.ends.entry(slot).or_default();
                 *end = (*end).max(page.saturating_add(1));
-                let begin = self.begins.entry(slot).or_insert(page);
-                *begin = page.min(*begin);
+                self.begin_at(slot, page);
             }
         }
+    }
+
+    fn begin_at(&mut self, slot: u32, page: u64) {
+        let begin = self.begins.entry(slot).or_insert(page);
+        *begin = page.min(*begin);
     }
 
     /// Bytes of pages that still fit into the directory.
@@ -218,21 +254,28 @@ impl Spill {
         self.directory.room().saturating_sub(self.preamble_bytes)
     }
 
-    /// Appends pages of a drain, after the schema that they need.
+    /// Appends pages of a drain, after the schema that they need and what is gone before them.
     ///
     /// # Errors
     /// They cannot be written.
     pub(super) fn append(
         &mut self,
         drain: &SessionDrain,
+        ledger: &Ledger,
         pages: &[u8],
     ) -> Result<Appended, ReaderError> {
+        if self.is_empty() {
+            // What was acknowledged lies before the pages that are put here now.
+            self.gone.begin(ledger.gone.unacknowledged());
+            self.begins.clear();
+        }
         let most = self.directory.file_bytes();
         self.writing = self
             .writing
             .take()
             .filter(|part| part.output.bytes() < most && part.output.can_resume());
-        let (preamble, schema_bytes) = self.preamble(drain);
+        let (mut preamble, schema_bytes) = self.preamble(drain);
+        preamble.extend(ledger.keep(self.session, self.gone.unwritten()));
         if self.directory.room() < (preamble.len() + pages.len()) as u64 {
             return Ok(Appended::NoRoom);
         }
@@ -242,6 +285,8 @@ impl Spill {
         let Some(part) = &mut self.writing else {
             return Ok(Appended::NoRoom);
         };
+        // The session may go by another uuid now; the files keep that of their names.
+        let pages = &*own_uuid::of_blocks(pages, self.session);
         let before = part.output.bytes();
         let written = part.output.write_blocks(&preamble).and_then(|()| {
             part.schema_bytes = schema_bytes;
@@ -255,6 +300,10 @@ impl Spill {
         match written {
             Err(error) if error.is_no_space() => Ok(Appended::NoRoom),
             written => written.map(|()| {
+                for range in self.gone.unwritten().to_vec() {
+                    self.begin_at(range.slot, range.from);
+                }
+                self.gone.wrote_all();
                 self.learn_from(pages);
                 Appended::All
             }),
@@ -268,11 +317,9 @@ impl Spill {
         let mut schema_bytes = self.writing.as_ref().map_or(0, |part| part.schema_bytes);
         let is_new = self.writing.is_none();
         if is_new {
-            fits(write::session(
-                &mut blocks,
-                session,
-                &drain.session_content(),
-            ));
+            let content = drain.session_content();
+            let content = own_uuid::of_content(&content, session);
+            fits(write::session(&mut blocks, session, &content));
         }
         while let Some(piece) = drain.schema_at(schema_bytes) {
             let SchemaPiece { offset, bytes } = piece;

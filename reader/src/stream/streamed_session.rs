@@ -14,6 +14,7 @@
 //! once something happened, sent with its open pages, and waits again.
 
 mod hold;
+mod holes;
 mod kept;
 mod mapped;
 mod pass;
@@ -22,6 +23,7 @@ mod send;
 mod to_spill;
 mod upload;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,6 +43,7 @@ use super::delivered::Resumed;
 use super::in_flight::Release;
 use super::ledger::Ledger;
 use super::outgoing::Outgoing;
+use super::own_uuid;
 use super::spill::Spill;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
@@ -72,6 +75,8 @@ pub(super) struct StreamedSession {
     /// `None`: its ring file is gone, only its spill is left.
     mapped: Option<MappedSession>,
     pub(super) spill: Option<Spill>,
+    /// It goes by a uuid that is not in its ring file.
+    is_apart: bool,
     /// What was sent, acknowledged and lost.
     ledger: Ledger,
     /// Where that is kept on disk; `None`: the rings say it.
@@ -98,21 +103,29 @@ impl StreamedSession {
             drain.resume(&spill.ends(), 0);
         }
         Self {
+            is_apart: uuid != Uuid(drain.session().header().session),
             mapped: Some(MappedSession::new(drain)),
-            ledger,
             acked_file,
-            ..Self::on_disk(uuid, spill)
+            ..Self::with(uuid, ledger, spill)
         }
     }
 
     /// A session of which only the spill is left.
-    pub(super) fn on_disk(uuid: Uuid, spill: Option<Spill>) -> Self {
+    pub(super) fn on_disk(uuid: Uuid, spill: Spill) -> Self {
+        Self::with(uuid, Ledger::default(), Some(spill))
+    }
+
+    fn with(uuid: Uuid, mut ledger: Ledger, spill: Option<Spill>) -> Self {
+        if let Some(spill) = &spill {
+            ledger.gone.add(spill.gone().all());
+        }
         Self {
             uuid,
             stage: Stage::New,
             mapped: None,
             spill,
-            ledger: Ledger::default(),
+            is_apart: false,
+            ledger,
             acked_file: None,
             spill_failed: false,
             told_at: None,
@@ -144,9 +157,46 @@ impl StreamedSession {
         mapped.is_some_and(|mapped| mapped.by_reference.is_some())
     }
 
-    /// Gives the session back, to be streamed in another way.
-    pub(super) fn into_session(self) -> Option<Session> {
-        self.mapped.map(|mapped| mapped.drain.into_session())
+    /// The same session under a uuid of its own. `None`: it has one already.
+    pub(super) fn under_own_uuid(mut self, host: &str) -> Option<Self> {
+        if self.is_apart {
+            return None;
+        }
+        self.begin_again();
+        let uuid = own_uuid::of(self.uuid, host);
+        let acked = self.acked();
+        let mut ledger = Ledger::new(self.ledger.delivered.of_another_uuid());
+        ledger.gone.add(&own_uuid::elsewhere(&acked));
+        ledger.gone.add(self.ledger.gone.unacknowledged());
+        if let Some(mapped) = &mut self.mapped {
+            mapped.drain.set_uuid(uuid);
+        }
+        Some(Self {
+            uuid,
+            ledger,
+            is_apart: true,
+            spill_failed: false,
+            told_at: None,
+            ..self
+        })
+    }
+
+    /// For each slot, the page before which all was acknowledged: neither the rings nor the spill have
+    /// more of it to send.
+    fn acked(&mut self) -> BTreeMap<u32, u64> {
+        let mut acked = self.ledger.delivered.acked().clone();
+        let taken = self.mapped.as_ref().map(|mapped| mapped.drain.taken());
+        for at in taken.unwrap_or_default() {
+            let known = acked.entry(at.slot).or_default();
+            *known = at.next_page.max(*known);
+        }
+        let begins = self.spill.iter().filter(|spill| !spill.is_empty());
+        for (slot, page) in begins.flat_map(Spill::begins) {
+            // The rings gave more than that away, to the spill.
+            let known = self.ledger.delivered.acked().get(slot);
+            acked.insert(*slot, known.map_or(*page, |known| *known.max(page)));
+        }
+        acked
     }
 
     /// Its drain; `None`: only its spill is left.
@@ -229,11 +279,10 @@ impl StreamedSession {
     fn announce(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         let content = match (&self.mapped, &self.spill) {
             (Some(mapped), _) => mapped.drain.session_content(),
-            (None, spill) => spill
-                .iter()
-                .flat_map(Spill::session_content)
-                .copied()
-                .collect(),
+            (None, spill) => {
+                let content = spill.as_ref().map(Spill::session_content);
+                own_uuid::of_content(content.unwrap_or_default(), self.uuid).into_owned()
+            }
         };
         out.send_session(self.uuid, &content)?;
         self.stage = Stage::Announced;
@@ -377,7 +426,7 @@ impl StreamedSession {
         let spilled = match to_spill::is_due(fullest, waits) {
             true => {
                 mapped.rewound = true;
-                to_spill::move_pages(&mut mapped.drain, spill, batch)?
+                to_spill::move_pages(&mut mapped.drain, &mut self.ledger, spill, batch)?
             }
             false => Spilled::default(),
         };

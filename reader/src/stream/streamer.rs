@@ -266,7 +266,7 @@ impl Streamer {
             .for_each(|session| self.follow(session));
         if scan == Scan::First {
             let left = self.disk.take_left().into_iter();
-            let sessions = left.map(|(uuid, spill)| StreamedSession::on_disk(uuid, Some(spill)));
+            let sessions = left.map(|(uuid, spill)| StreamedSession::on_disk(uuid, spill));
             self.sessions.extend(sessions);
         }
     }

@@ -4,7 +4,6 @@ mod allocator;
 mod args;
 mod kind_of_store;
 mod log;
-mod option_source;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -12,12 +11,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringmark_collector::Collector;
 use ringmark_collector::store::objects::ObjectStore;
+use ringmark_collector::store::{TAKEN_WITHIN, is_taken};
+use ringmark_collector::{Collector, CollectorSettings};
 
 pub(crate) use self::args::Args;
 use self::log::{Log, Report};
-use self::option_source::OptionSource;
+use crate::log::LogOptions;
+use crate::option_source::OptionSource;
 use crate::service::Service;
 use ringmark_console::descriptors;
 use ringmark_console::signals::Signals;
@@ -35,13 +36,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 impl Args {
     /// Runs the command, which is one of the command line `all`.
     pub(crate) fn run(self, all: clap::Command) -> anyhow::Result<Exit> {
-        let source = OptionSource::new(all);
+        let source = OptionSource::new(all, "collect");
         let args = match &self.config {
             Some(_) => source.read()?,
             None => self,
         };
         if args.check {
-            let _ = args.collector_options()?;
+            let options = args.collector_options()?;
+            let _ = args.place()?;
+            ringmark_collector::check(&options)
+                .map_err(|error| Failure::usage(error.to_string()))?;
             note("the options are valid");
             return Ok(Exit::FINE);
         }
@@ -79,6 +83,12 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let options = args.collector_options()?;
     let report = Report::new(&args)?;
+    if options.objects.is_none() && is_taken(&options.store.root) {
+        let (root, within) = (options.store.root.display(), TAKEN_WITHIN.as_secs());
+        note(&format!(
+            "{root}: another collector has the store; waiting {within} s for its end"
+        ));
+    }
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start_in(place, options, notices)
         .await
@@ -104,7 +114,7 @@ async fn serve(
                 .await;
                 service.alive(figures.disk_wait());
                 if signals.reload.swap(false, Ordering::Relaxed) {
-                    log.reloaded(source.reload(&args, &settings));
+                    log.reloaded(reload(source, &args, &settings));
                 }
                 if lines.is_due() {
                     log.status(report.status("listening", &addresses, &figures));
@@ -124,4 +134,22 @@ async fn serve(
     }
     log.end();
     write_line(args.status_file.as_deref(), &status)
+}
+
+/// Reads the options again and hands them to the collector, which was started with `before`. If anything
+/// is wrong, the collector goes on as before. Returns how to write notices from now on.
+fn reload(
+    source: &OptionSource,
+    before: &Args,
+    settings: &CollectorSettings,
+) -> anyhow::Result<LogOptions> {
+    let now: Args = source.read()?;
+    if now.json.is_on() != before.json.is_on() {
+        return Err(Failure::usage("json: a change needs a restart").into());
+    }
+    if now.status_file != before.status_file {
+        return Err(Failure::usage("status-file: a change needs a restart").into());
+    }
+    settings.change(now.collector_options()?)?;
+    Ok(now.log)
 }

@@ -1,5 +1,7 @@
 //! `stream`: sends sessions to a collector while the programs run.
 
+use std::io;
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,12 +17,14 @@ use ringmark_console::units::{
 };
 use ringmark_console::{Exit, Failure, descriptors, json, note, printable, signals};
 use ringmark_reader::stream::{
-    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
+    Address, Introduction, Side, SpillOptions, StreamFigures, StreamOptions, Streamer, Upload,
 };
 use ringmark_reader::{Codec, Selection};
 
 use crate::credentials::CredentialOptions;
 use crate::metrics_file::MetricsFile;
+use crate::option_source::OptionSource;
+use crate::place;
 
 /// How long to wait before a collector is tried again for the first time.
 const RETRY: Duration = Duration::from_millis(100);
@@ -54,13 +58,21 @@ Examples:
       --token-file /etc/ringmark.token
   ringmark stream --all --to tls://traces.example:7117 \\
       --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem \\
-      --key /etc/ringmark/key.pem")]
+      --key /etc/ringmark/key.pem
+  ringmark stream --config /etc/ringmark/streamer.toml --check")]
 pub(crate) struct Args {
     /// Where the collector listens: tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH
-    #[arg(long, value_name = "ADDRESS")]
-    to: Address,
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "config")]
+    to: Option<Address>,
     #[command(flatten)]
     target: Target,
+    /// Read options from FILE: TOML, its keys are the long names of options, '${NAME}' is a variable of
+    /// the environment. An option of the command line replaces the file's
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Check the options, the files that they name, the spill's place and the collector's name, then end
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     credentials: CredentialOptions,
     /// Name of this host in the store; default: the first in the certificate, else the system's
@@ -101,7 +113,7 @@ pub(crate) struct Args {
 
 /// What to stream.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct Target {
     /// Stream a process that runs, by its pid
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -123,6 +135,12 @@ struct Target {
 }
 
 impl Target {
+    /// Whether it says anything.
+    fn is_given(&self) -> bool {
+        let others = self.pid.is_some() || self.tag.is_some() || self.cgroup.is_some();
+        others || self.all || !self.service.is_empty()
+    }
+
     fn selection(&self) -> Selection {
         match (self.pid, &self.tag, &self.cgroup) {
             (Some(pid), ..) => Selection::Pid(pid),
@@ -135,21 +153,65 @@ impl Target {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        descriptors::take_all();
-        if self.zero_copy && matches!(self.to, Address::Tls(_)) {
-            let text = format!(
-                "{}: --zero-copy sends pages as they are, expected tcp:// or unix://",
-                self.to
-            );
-            return Err(Failure::usage(text).into());
+    /// Runs the command, which is one of the command line `all`.
+    pub(crate) fn run(self, all: clap::Command) -> anyhow::Result<Exit> {
+        let args = match &self.config {
+            Some(_) => OptionSource::new(all, "stream").read()?,
+            None => self,
+        };
+        if args.check {
+            let (options, outdated) = args.options()?;
+            if let Some(outdated) = outdated {
+                return Err(outdated.into());
+            }
+            args.check_places(&options)?;
+            note("the options are valid");
+            return Ok(Exit::FINE);
         }
+        args.stream()
+    }
+
+    /// Where the collector is.
+    fn to(&self) -> Result<&Address, Failure> {
+        let missing = "expected --to ADDRESS, or 'to' in the file";
+        let to = self.to.as_ref().ok_or_else(|| Failure::usage(missing))?;
+        if self.zero_copy && matches!(to, Address::Tls(_)) {
+            let text =
+                format!("{to}: --zero-copy sends pages as they are, expected tcp:// or unix://");
+            return Err(Failure::usage(text));
+        }
+        Ok(to)
+    }
+
+    /// Tries what a start would need later: where pages wait and figures are written, and the name of the collector.
+    fn check_places(&self, options: &StreamOptions) -> Result<(), Failure> {
+        let spill = options.spill.iter().map(|spill| &spill.directory);
+        for directory in spill {
+            place::check_directory(directory)?;
+        }
+        for file in self.metrics_file.iter().chain(&self.status_file) {
+            place::check_above(file)?;
+        }
+        let (Address::Tls(at) | Address::Tcp(at)) = &options.to else {
+            return Ok(());
+        };
+        let found = at.to_socket_addrs();
+        let failed = |error: io::Error| Failure::usage(format!("{}: {error}", options.to));
+        found.map(drop).map_err(failed)
+    }
+
+    fn stream(self) -> anyhow::Result<Exit> {
+        descriptors::take_all();
+        let to = self.to()?.clone();
         let signals = Signals::watch().context("watching signals")?;
         let asked = match self.on_trigger {
             true => signals::upload_requests().context("watching SIGUSR1")?,
             false => Arc::default(),
         };
-        let options = self.options()?;
+        let (options, outdated) = self.options()?;
+        if let Some(outdated) = outdated {
+            note(&outdated.to_string());
+        }
         let head = Head::of_host(&options.introduction.host);
         let mut streamer = Streamer::new(options)?;
         let mut display = Display::new();
@@ -167,7 +229,7 @@ impl Args {
         display.tell(&mut streamer);
         let figures = streamer.figures();
         metrics.write(&figures.text());
-        note(&format!("{}: {}", self.to, summary(&figures)));
+        note(&format!("{to}: {}", summary(&figures)));
         let status = self.status(&head, &figures);
         if self.json.is_on() {
             lines.print(&status);
@@ -187,7 +249,7 @@ impl Args {
         let until = figures.certificate_until;
         let until_ns = until.map(|seconds| seconds.saturating_mul(1_000_000_000));
         let fields = serde_json::json!({
-            "to": self.to.to_string(),
+            "to": self.to.as_ref().map(ToString::to_string),
             "connected": figures.connected,
             "connections": figures.connections,
             "sessions_open": figures.sessions_open,
@@ -208,17 +270,25 @@ impl Args {
         json::object("stream", head, fields)
     }
 
-    fn options(&self) -> anyhow::Result<StreamOptions> {
+    /// The options of the streamer, and what is wrong with its certificate at this moment.
+    fn options(&self) -> anyhow::Result<(StreamOptions, Option<Failure>)> {
+        let to = self.to()?;
+        if !self.target.is_given() {
+            let text = "expected one of --all, --pid, --service, --tag and --cgroup, or one of these in the file";
+            return Err(Failure::usage(text).into());
+        }
         let mut introduction = Introduction::of_this_host();
-        let loaded = self.credentials.load(std::slice::from_ref(&self.to))?;
+        let loaded = self
+            .credentials
+            .load(std::slice::from_ref(to), Side::Streamer)?;
         introduction.token = loaded.token;
         let certified = loaded.credentials.as_ref().and_then(|c| c.hosts().first());
         if let Some(host) = self.host.as_ref().or(certified) {
             introduction.host.clone_from(host);
         }
-        Ok(StreamOptions {
+        let options = StreamOptions {
             selection: self.target.selection(),
-            to: self.to.clone(),
+            to: to.clone(),
             credentials: loaded.credentials,
             introduction,
             retry: RETRY,
@@ -238,7 +308,8 @@ impl Args {
             } else {
                 Codec::None
             },
-        })
+        };
+        Ok((options, loaded.outdated))
     }
 }
 

@@ -1,12 +1,15 @@
 //! A host: a traced program, and the streamer's state machines that read its rings.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
+use ringmark_format::progress::GoneRange;
 use ringmark_reader::SlotPosition;
-use ringmark_reader::stream::machines::{Delivered, InFlight, Ledger, Resumed, SlotProgress};
+use ringmark_reader::stream::machines::{
+    Delivered, InFlight, Ledger, Resumed, SlotProgress, SpilledGone, overwritten,
+};
 use ringmark_tests::random::Random;
 
 use super::program::Program;
@@ -19,6 +22,10 @@ pub(crate) struct Spill {
     freed: usize,
     /// Most pages that wait.
     pub(crate) most: usize,
+    /// Pages between them that are gone.
+    pub(crate) gone: SpilledGone,
+    /// Those of these ranges that are on disk.
+    kept: Vec<GoneRange>,
 }
 
 impl Spill {
@@ -30,6 +37,40 @@ impl Spill {
 
     fn is_empty(&self) -> bool {
         self.freed == self.blocks.len()
+    }
+
+    /// The first page of each slot that is here, or gone just before it.
+    pub(crate) fn begins(&self) -> BTreeMap<u32, u64> {
+        let mut begins = BTreeMap::new();
+        for (at, _) in self.blocks[self.freed..].iter().rev() {
+            let _ = begins.insert(at.slot, at.next_page - 1);
+        }
+        for range in self.kept.iter().rev() {
+            if let Some(begin) = begins.get_mut(&range.slot)
+                && range.to == *begin
+            {
+                *begin = range.from;
+            }
+        }
+        begins
+    }
+
+    fn push(&mut self, at: SlotPosition, block: &[u8], unacknowledged: &[GoneRange]) {
+        if self.is_empty() {
+            self.gone.begin(unacknowledged);
+            self.kept.clear();
+        }
+        self.kept.extend_from_slice(self.gone.unwritten());
+        self.gone.wrote_all();
+        self.blocks.push((at, block.to_vec()));
+    }
+
+    /// The next streamer finds what is on disk.
+    fn found_again(&mut self) {
+        self.gone = SpilledGone::default();
+        if !self.is_empty() {
+            self.gone.read(&self.kept);
+        }
     }
 }
 
@@ -148,11 +189,8 @@ impl Host {
             produced.max(spill.end_of(slot))
         };
         let start = self.ledger.resume(connection.store, said, produced);
-        for (at, _) in &spill.blocks[spill.freed..] {
-            self.ledger
-                .sent_to
-                .entry(at.slot)
-                .or_insert(at.next_page - 1);
+        for (slot, page) in spill.begins() {
+            self.ledger.sent_to.entry(slot).or_insert(page);
         }
         self.schema_sent = start.schema_bytes;
         for at in &start.slots {
@@ -188,7 +226,7 @@ impl Host {
 
     /// Takes the next step; returns the blocks that go over the connection.
     pub(crate) fn step(&mut self, now_ns: u64, random: &mut Random) -> Vec<Vec<u8>> {
-        self.spill_if_due();
+        self.spill_if_due(random);
         match (self.connection.is_some(), self.stage) {
             (true, Stage::New) => {
                 let mut block = Vec::new();
@@ -208,7 +246,12 @@ impl Host {
     pub(crate) fn note_holes(&mut self) {
         for (slot, progress) in self.progress.iter_mut().enumerate() {
             let holes = progress.take_holes().into_iter();
-            self.ledger.gone.add(holes.map(|hole| (slot as u32, hole)));
+            let ranges = holes.map(|hole| overwritten(slot as u32, hole));
+            let ranges: Vec<_> = ranges.collect();
+            self.ledger.gone.add(&ranges);
+            if !self.spill.is_empty() {
+                self.spill.gone.note(&ranges);
+            }
         }
     }
 
@@ -244,40 +287,54 @@ impl Host {
     }
 
     /// Moves sealed pages to disk while the collector is away or slow.
-    fn spill_if_due(&mut self) {
-        if self.spill.most == 0 || self.program.overwrites || self.stage == Stage::Sent {
+    fn spill_if_due(&mut self, random: &mut Random) {
+        if self.spill.most == 0 || self.stage == Stage::Sent {
             return;
         }
         let is_away = self.connection.is_none();
         let is_full = |(ring, progress): (&super::program::Ring, &SlotProgress)| {
-            let waits = ring.produced() - progress.written;
+            let waits = ring.produced().saturating_sub(progress.written);
             waits > 0 && (is_away || waits * 2 >= ring.capacity)
         };
         if self.program.rings.iter().zip(&self.progress).any(is_full) {
-            self.move_pages();
+            self.move_pages(random);
         }
     }
 
-    fn move_pages(&mut self) {
+    fn move_pages(&mut self, random: &mut Random) {
         self.rewound = true;
+        let overwrites = self.program.overwrites;
         for slot in 0..self.progress.len() {
             self.progress[slot].rewind();
-            while self.progress[slot].next < self.program.rings[slot].produced() {
+            loop {
+                let (ring, progress) = (&self.program.rings[slot], &mut self.progress[slot]);
+                progress.bound(ring.produced(), ring.capacity);
+                let page = progress.next;
+                if page >= ring.produced() {
+                    break;
+                }
+                if page < ring.oldest(overwrites) || overwrites && random.below(60) == 0 {
+                    progress.skip();
+                    continue;
+                }
                 if self.spill.blocks.len() - self.spill.freed >= self.spill.most {
                     return;
                 }
-                let (ring, progress) = (&mut self.program.rings[slot], &mut self.progress[slot]);
-                let page = progress.next;
                 progress.took(ring.first_event(page), ring.first_event(page + 1));
                 progress.next += 1;
+                self.note_holes();
                 let at = SlotPosition {
                     slot: slot as u32,
                     next_page: page + 1,
                 };
-                self.spill.blocks.push((at, ring.sealed(page).to_vec()));
+                let block = self.program.rings[slot].sealed(page);
+                let unacknowledged = self.ledger.gone.unacknowledged();
+                self.spill.push(at, block, unacknowledged);
                 self.spilled += 1;
-                let _ = progress.write_all();
-                ring.consumed = progress.written;
+                let _ = self.progress[slot].write_all();
+                if !overwrites {
+                    self.program.rings[slot].consumed = self.progress[slot].written;
+                }
             }
         }
     }
@@ -302,7 +359,7 @@ impl Host {
             .block(self.program.session, &Default::default());
     }
 
-    /// The streamer is killed, and another one begins: what was found gone is found again.
+    /// The streamer is killed, and another one begins: what was found gone is found again, in the rings or on disk.
     pub(crate) fn restart(&mut self) {
         self.hang_up();
         self.is_down = false;
@@ -312,6 +369,15 @@ impl Host {
             self.ledger = Ledger::new(kept.unwrap_or_default());
         }
         self.progress = self.new_progress();
+        self.spill.found_again();
+        self.ledger.gone.add(self.spill.gone.all());
+        for slot in 0..self.progress.len() {
+            let end = self.spill.end_of(slot as u32);
+            if end > 0 {
+                self.progress[slot].skip_to(end);
+                let _ = self.progress[slot].write_all();
+            }
+        }
     }
 
     /// Whether all was acknowledged that it ever had.

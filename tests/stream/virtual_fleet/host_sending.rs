@@ -5,7 +5,7 @@ use ringmark_format::codec::write;
 use ringmark_format::progress::ALL_SENT;
 use ringmark_reader::SlotPosition;
 use ringmark_reader::stream::machines::{
-    Moment, Release, SpillPosition, SpilledSchema, missing_blocks,
+    Moment, PageGap, Release, SpillPosition, SpilledSchema, missing_blocks,
 };
 use ringmark_tests::random::Random;
 
@@ -21,7 +21,7 @@ impl Host {
         if self.ledger.is_to_tell() {
             self.tell(0, now_ns);
         }
-        if !self.send_spilled() {
+        if !self.send_spilled(now_ns) {
             return;
         }
         if std::mem::take(&mut self.rewound) {
@@ -38,7 +38,7 @@ impl Host {
     }
 
     /// Sends what waits on disk; returns whether all is sent.
-    fn send_spilled(&mut self) -> bool {
+    fn send_spilled(&mut self, now_ns: u64) -> bool {
         while self.spill.read < self.spill.blocks.len() {
             if !self.has_room() {
                 return false;
@@ -48,7 +48,22 @@ impl Host {
             let piece: Vec<u8> = piece.flat_map(|(_, block)| block.iter().copied()).collect();
             self.spill.read = until;
             let missing = missing_blocks(&piece, &mut self.ledger.sent_to, SpilledSchema::LeaveOut);
-            // Pages between them may have gone from the ring to a collector that acknowledged them.
+            let begins = self.spill.begins();
+            for gap in &missing.gaps {
+                // Those before the first page on disk were acknowledged.
+                let acked = self.ledger.delivered.acked().get(&gap.slot).copied();
+                let from = begins.get(&gap.slot).copied().max(acked);
+                let from = from.unwrap_or(gap.to).max(gap.from).min(gap.to);
+                let lost = self.spill.gone.without(PageGap { from, ..*gap });
+                assert!(
+                    lost.is_empty(),
+                    "{lost:?} are not on disk, and nothing says why"
+                );
+            }
+            // What is gone is told before the pages that follow it.
+            if self.ledger.is_to_tell() {
+                self.tell(0, now_ns);
+            }
             self.send_schema();
             self.send_all(&missing.blocks);
             let to = SpillPosition {

@@ -236,7 +236,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/",
         &[
-            "timeline", "gathered", "texts", "ctf", "folded", "html", "perfetto",
+            "timeline", "gathered", "texts", "ctf", "folded", "html", "perfetto", "otlp",
         ],
     ),
     (
@@ -328,6 +328,7 @@ pub const FLOORS: &[House<'_>] = &[
             "listen",
             "peer",
             "server",
+            "check",
             "socketless_collector",
             "machines",
         ],
@@ -363,6 +364,8 @@ pub const FLOORS: &[House<'_>] = &[
         "stream/src/",
         &[
             "config_file",
+            "option_source",
+            "place",
             "credentials",
             "log",
             "repeats",

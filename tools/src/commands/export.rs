@@ -9,8 +9,10 @@ use ringmark_console::file::{Former, is_standard, replace, tell_set_aside};
 use ringmark_console::progress::ProgressLine;
 use ringmark_console::units::{count, counted, size};
 use ringmark_console::{Exit, Failure, Sink, extension, note};
-use ringmark_decoder::{Dump, Session, ThreadDoes, unordered_notice, unplaced_notice};
-use ringmark_export::{Counts, Format, Plan, Written};
+use ringmark_decoder::{
+    ArgColumn, Chosen, Dump, RowsEnd, Session, ThreadDoes, unordered_notice, unplaced_notice,
+};
+use ringmark_export::{Counts, Format, Plan, Signal, Written};
 
 use super::export_rows;
 use crate::input::exported::ExportedOptions;
@@ -28,6 +30,10 @@ enum Name {
     Ctf,
     /// A row for each span, call and event, RFC 4180
     Csv,
+    /// Spans and calls as lines of OTLP in JSON, for the OpenTelemetry Collector, and so for Jaeger and Tempo
+    Otlp,
+    /// Events as log records, in the same way
+    OtlpLogs,
     /// The same rows, for DuckDB, Spark, ClickHouse and pandas; needs ringmark-fleet
     Parquet,
     /// The same rows as Arrow IPC, a file; needs ringmark-fleet
@@ -70,7 +76,7 @@ impl Name {
             Self::Perfetto => Writer::File(Format::Perfetto),
             Self::Folded => Writer::File(Format::Folded(state.map(State::does))),
             Self::Ctf => Writer::Folder,
-            Self::Csv => Writer::Rows,
+            Self::Csv | Self::Otlp | Self::OtlpLogs => Writer::Rows,
             Self::Parquet | Self::Arrow => Writer::Fleet,
         }
     }
@@ -82,6 +88,8 @@ impl Name {
             Self::Folded => "folded",
             Self::Ctf => "ctf",
             Self::Csv => "csv",
+            Self::Otlp => "otlp.jsonl",
+            Self::OtlpLogs => "otlp-logs.jsonl",
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
         }
@@ -94,6 +102,9 @@ impl Name {
             Self::Folded => "drop it on speedscope.app, or make a picture: inferno-flamegraph",
             Self::Ctf => "read it with babeltrace2",
             Self::Csv => "read it with DuckDB or a spreadsheet",
+            Self::Otlp | Self::OtlpLogs => {
+                "the OpenTelemetry Collector reads it with its receiver otlpjsonfile"
+            }
             Self::Parquet | Self::Arrow => "read it with DuckDB or pandas",
         }
     }
@@ -134,6 +145,13 @@ whichever files were read. A span that is one record has both times. Where
 switches were recorded, running_ns, ready_ns and waiting_ns follow. Texts are
 escaped as 'cat' does it, and begin with ' where a spreadsheet would calculate.
 Not carried: what was open at the end, which is counted, and links.
+
+otlp: a line for some hundred spans and calls, as the file receiver of the
+OpenTelemetry Collector (otlpjsonfile) reads it. A span is in the one that its
+record names, else in the one around it on its thread. A trace is named after
+its outermost span, or by the field 'traceparent' of a span in it. otlp-logs:
+events, with the span that they are in. Not carried: what was open at the end,
+losses, what threads did.
 
 parquet, arrow: the same columns, written by ringmark-fleet, a command of its
 own, from files and stores.
@@ -210,36 +228,61 @@ impl Args {
 
     /// Writes rows.
     fn rows(&self) -> anyhow::Result<Exit> {
-        let chosen = self.exported.chosen_rows("--format csv")?;
-        let (dump, is_running) = chosen.read(&self.input, true)?;
+        let wanted = self.format.to_possible_value();
+        let wanted = wanted.as_ref().map_or("csv", |value| value.get_name());
+        let chosen = self.exported.chosen_rows(&format!("--format {wanted}"))?;
+        let is_bare = self.format == Name::Csv;
+        let (dump, is_running) = chosen.read(&self.input, is_bare)?;
         let args = dump.arg_columns(&chosen.filter(&dump)?);
-        let rows = (&chosen.rows(&dump)?, &args[..]);
+        let rows = chosen.rows(&dump)?;
+        let rows = (&rows, &args[..]);
         let (path, former) = self.output();
-        let end = match is_standard(&path) {
+        let (end, written) = match is_standard(&path) {
             true => {
                 let mut out = Sink::direct();
-                let end = export_rows::write_csv(&dump, rows, &mut out)?;
+                let end = self.write_rows(&dump, rows, &mut out)?;
                 out.finish()?;
                 end
             }
             false => {
-                let write = |out: &mut _| export_rows::write_csv(&dump, rows, out);
+                let write = |out: &mut _| self.write_rows(&dump, rows, out);
                 let (end, old) = replace(&path, former, write)?;
                 if let Some(old) = old {
                     tell_set_aside(&path, &old);
                 }
-                let (path, rows) = (path.display(), counted(end.rows, "row"));
+                let (path, rows) = (path.display(), counted(end.1, "row"));
                 note(&format!("{path}: {rows}; {}", self.format.hint()));
                 end
             }
         };
-        export_rows::tell(&end);
-        if end.rows == 0 {
+        match self.format {
+            Name::Csv => export_rows::tell(&end),
+            _ => export_rows::tell_open(&end),
+        }
+        if written == 0 {
             let _ = chosen.tell_closest(&dump);
         }
         endings::tell(&dump);
         unordered_notice(&dump).iter().for_each(|line| note(line));
         Ok(exit_of(&dump, is_running))
+    }
+
+    /// Writes rows in this format. Returns what a walk over them says, and how many were written.
+    fn write_rows(
+        &self,
+        dump: &Dump,
+        (chosen, args): (&Chosen, &[ArgColumn]),
+        out: &mut impl io::Write,
+    ) -> io::Result<(RowsEnd, u64)> {
+        let signal = match self.format {
+            Name::Otlp => Signal::Traces,
+            Name::OtlpLogs => Signal::Logs,
+            _ => {
+                let end = export_rows::write_csv(dump, (chosen, args), out)?;
+                return Ok((end, end.rows));
+            }
+        };
+        ringmark_export::write_otlp(dump, chosen, signal, out)
     }
 
     /// What is written, and what becomes of a file that is there.

@@ -14,7 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringmark_decoder::store::{ID_FILE, OBJECTS_ID, objects_below, parse_with};
+use ringmark_decoder::store::{
+    ID_FILE, OBJECTS_ID, RAW, SCHEMA, objects_below, parse_with, refuse_links_in,
+};
 use ringmark_format::Uuid;
 use ringmark_format::stream::ack_level;
 
@@ -63,6 +65,10 @@ impl FileObjects {
         let has = |name: &str| root.join(name).symlink_metadata().is_ok();
         // Another collector may be about to put the identity, or was killed before.
         let blank = is_blank(root, &[ID_FILE, UNNAMED]).map_err(io_at("read", root))?;
+        for part in [UNNAMED, RAW, SCHEMA] {
+            let at_start = refuse_links_in(root, &format!("{part}/object"));
+            at_start.map_err(io_at("use", root))?;
+        }
         let source = match () {
             () if has(ID_FILE) => Some(NotAStore::OneDisk),
             () if blank || has(OBJECTS_ID) || directory.init => None,
@@ -89,6 +95,7 @@ impl FileObjects {
 
     /// Writes a file that has no name of its own yet, and returns its path.
     fn write(&self, bytes: &[u8]) -> io::Result<PathBuf> {
+        refuse_links_in(&self.root, &format!("{UNNAMED}/file"))?;
         let directory = self.root.join(UNNAMED);
         let _ = self.directory.make_directory(&directory)?;
         let number = self.next.fetch_add(1, Relaxed);
@@ -117,6 +124,7 @@ impl FileObjects {
     ) -> io::Result<()> {
         let path = self.root.join(name);
         let above = path.parent().unwrap_or(&self.root);
+        refuse_links_in(&self.root, name)?;
         let is_made = self.directory.make_directory(above)?;
         name_it(unnamed, &path)?;
         match self.sync {
@@ -287,11 +295,11 @@ mod tests {
         fs::create_dir_all(&outside).unwrap();
         fs::write(outside.join("a"), "theirs").unwrap();
         std::os::unix::fs::symlink(&outside, scene.0.join("raw")).unwrap();
-        assert_eq!(
-            objects.list("raw").unwrap(),
-            [""; 0],
-            "links are not followed"
-        );
+        let refused = objects.list("raw").unwrap_err().to_string();
+        assert!(refused.contains("found a symbolic link"), "{refused}");
+        assert!(objects.put("raw/v2/a", b"ours").is_err() && !outside.join("v2").exists());
+        drop(objects);
+        assert!(scene.open().is_err(), "nor does a collector start");
         fs::remove_dir_all(&outside).unwrap();
     }
 

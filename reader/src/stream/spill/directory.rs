@@ -102,6 +102,12 @@ impl SpillDirectory {
         (self.options.bytes_max / 16).min(FILE_BYTES_MAX)
     }
 
+    /// The files of a session, as a pattern.
+    pub(super) fn pattern_of(&self, session: Uuid) -> String {
+        let pattern = self.options.directory.join(format!("{session}.*.rmk"));
+        pattern.display().to_string()
+    }
+
     /// Path of a file.
     pub(super) fn path_of(&self, session: Uuid, number: u64) -> PathBuf {
         self.options.directory.join(file_name(session, number))

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::clock;
 
+use super::holes::note_holes;
 use super::{Outgoing, StreamedSession};
-use crate::pages::drain::SessionDrain;
 use crate::stream::ledger::Moment;
 
 /// How often collectors are told what was acknowledged, where nothing else is to be told.
@@ -18,9 +18,9 @@ const HEARD_EVERY: Duration = Duration::from_secs(20);
 impl StreamedSession {
     /// Takes note of pages that a pass found gone.
     pub(super) fn note_holes(&mut self) {
-        let drain = self.mapped.as_mut().map(|mapped| &mut mapped.drain);
-        let holes = drain.map(SessionDrain::take_holes);
-        self.ledger.gone.add(holes.unwrap_or_default());
+        if let Some(mapped) = &mut self.mapped {
+            note_holes(&mut mapped.drain, &mut self.ledger, self.spill.as_mut());
+        }
     }
 
     /// Tells the collector about pages that are gone, before those that follow them.

@@ -5,8 +5,8 @@ use super::{Outgoing, StreamedSession};
 use crate::pages::drain::{Fill, FillPass};
 use crate::pages::positions::SlotPosition;
 use crate::stream::in_flight::Release;
-use crate::stream::outgoing::{MissingBlocks, SpilledSchema, missing_blocks};
-use crate::stream::zero_copy;
+use crate::stream::outgoing::{MissingBlocks, PageGap, SpilledSchema, missing_blocks};
+use crate::stream::{own_uuid, zero_copy};
 
 /// Bytes of pages in a batch, or one page if that is larger: they stay in the cache until they are
 /// sent.
@@ -90,11 +90,7 @@ impl StreamedSession {
                 return Ok(Passed { pages, done: false });
             }
             let missing = self.read_spill(out);
-            if self.spill_failed {
-                for gap in &missing.gaps {
-                    self.ledger.gone.add_spilled(gap.slot, gap.from, gap.to);
-                }
-            }
+            self.note_gaps(&missing.gaps);
             self.tell_gone(out)?;
             if let Some(mapped) = &mut self.mapped {
                 out.send_schema(self.uuid, &mut mapped.drain)?;
@@ -110,6 +106,22 @@ impl StreamedSession {
         Ok(Passed { pages, done: true })
     }
 
+    /// Takes note of pages that are not between those of the spill. Before the first one there they were
+    /// acknowledged, and a collector that asks for them again has lost them itself.
+    fn note_gaps(&mut self, gaps: &[PageGap]) {
+        let Some(spill) = &self.spill else {
+            return;
+        };
+        for gap in gaps {
+            let acked = self.ledger.delivered.acked().get(&gap.slot);
+            let first = spill.begins().get(&gap.slot).max(acked);
+            let from = first.map_or(gap.to, |first| gap.from.max(*first).min(gap.to));
+            let lost = spill.gone().without(PageGap { from, ..*gap });
+            lost.into_iter()
+                .for_each(|pages| self.ledger.gone.add_spilled(pages));
+        }
+    }
+
     /// Tells the collector about pages at the end of a spill that could not be read: none comes from
     /// there that would show the gap.
     fn tell_cut_off(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
@@ -121,7 +133,11 @@ impl StreamedSession {
             let sent_to = self.ledger.sent_to.get_mut(&end.slot);
             if let Some(sent_to) = sent_to.filter(|sent_to| **sent_to < end.next_page) {
                 let gone = &mut self.ledger.gone;
-                gone.add_spilled(end.slot, *sent_to, end.next_page);
+                gone.add_spilled(PageGap {
+                    slot: end.slot,
+                    from: *sent_to,
+                    to: end.next_page,
+                });
                 *sent_to = end.next_page;
             }
         }
@@ -143,6 +159,7 @@ impl StreamedSession {
             Some(_) => SpilledSchema::LeaveOut,
             None => SpilledSchema::Send,
         };
+        let piece = own_uuid::of_blocks(&piece, self.uuid);
         missing_blocks(&piece, &mut self.ledger.sent_to, schema)
     }
 }

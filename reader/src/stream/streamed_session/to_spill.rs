@@ -6,10 +6,12 @@
 
 use std::time::Duration;
 
+use super::holes::note_holes;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::drain::{Fill, SessionDrain};
 use crate::share::Share1024;
+use crate::stream::ledger::Ledger;
 use crate::stream::spill::{Appended, Spill};
 
 /// What keeps pages in their rings.
@@ -63,6 +65,7 @@ pub fn is_due(fullest: Share1024, waits: Waits) -> bool {
 /// the collector has them for good, they must not be anywhere but in a ring or on disk.
 pub(super) fn move_pages(
     drain: &mut SessionDrain,
+    ledger: &mut Ledger,
     spill: &mut Spill,
     batch: &mut Batch,
 ) -> Result<Spilled, ReaderError> {
@@ -75,7 +78,8 @@ pub(super) fn move_pages(
             spilled.is_full = filled == Fill::BatchFull;
             break;
         }
-        match spill.append(drain, batch.bytes()) {
+        note_holes(drain, ledger, Some(spill));
+        match spill.append(drain, ledger, batch.bytes()) {
             Ok(Appended::All) => drain.release(),
             Ok(Appended::NoRoom) => spilled.is_full = true,
             Err(error) => (spilled.is_full, spilled.error) = (true, Some(error)),

@@ -15,6 +15,7 @@ use super::Streamer;
 use crate::sessions::stream_status;
 use crate::stream::connection::{CollectorMessage, Connection, Refusal};
 use crate::stream::outgoing::Outgoing;
+use crate::stream::spill::Spill;
 use crate::stream::streamed_session::{PassError, Stage, StreamedSession, Waits};
 
 /// How long a page may be under way before it counts as waiting for a slow collector.
@@ -245,42 +246,39 @@ impl Streamer {
     }
 
     /// Ends the stream of a session that the collector refused: one hostile session must not stop
-    /// the others. Its uuid may be another session's, so it is tried once more under one of its
-    /// own.
+    /// the others. Its uuid may be that of another session, or of this one when its host had another
+    /// name, so it is tried once more under one of its own.
     fn part_with(&mut self, uuid: Uuid) {
         let its = |session: &StreamedSession| session.uuid == uuid;
         let Some(index) = self.sessions.iter().position(its) else {
             return;
         };
         let refused = self.sessions.remove(index);
-        if let Some(options) = &self.options.spill
-            && refused
-                .spill
-                .as_ref()
-                .is_some_and(|spill| !spill.is_empty())
-        {
-            let place = options.directory.join(format!("{uuid}.*.rmk"));
-            let text = format!(
-                "{}: refused, it stays there for the next stream",
-                place.display()
-            );
-            self.notices.push(text);
-        }
-        let Some(mut session) = refused.into_session() else {
-            self.done.sessions_done += 1;
-            self.done.sessions_refused += 1;
+        let path = refused
+            .drain()
+            .map(|drain| drain.session().path().display().to_string());
+        let waits = refused.spill.as_ref().filter(|spill| !spill.is_empty());
+        let waits = waits.map(Spill::place);
+        let place = path.or_else(|| waits.clone()).unwrap_or_default();
+        let host = &self.options.introduction.host;
+        if let Some(session) = refused.under_own_uuid(host) {
+            self.notices.push(format!(
+                "{place}: refused, it goes on as session {}",
+                session.uuid
+            ));
+            if let Some(triggers) = &self.triggers {
+                triggers.watch(&session);
+            }
+            self.sessions.push(session);
             return;
-        };
-        let is_first = session.uuid() == Uuid(session.header().session);
-        if is_first {
-            self.notices.push(self.owners.set_apart(&mut session));
-            self.follow(session);
-        } else {
-            self.done.sessions_done += 1;
-            self.done.sessions_refused += 1;
-            let path = session.path().display();
-            self.notices
-                .push(format!("{path}: refused again, it is not streamed"));
+        }
+        self.done.sessions_done += 1;
+        self.done.sessions_refused += 1;
+        self.notices
+            .push(format!("{place}: refused again, it is not streamed"));
+        if let Some(waits) = waits {
+            let text = format!("{waits}: refused, it stays there for the next stream");
+            self.notices.push(text);
         }
     }
 

@@ -13,7 +13,7 @@ use ringmark_console::Failure;
 use ringmark_console::extension::{local_path, store_url};
 use ringmark_console::json::JsonOption;
 use ringmark_console::units::{parse_duration, parse_size};
-use ringmark_reader::stream::Address;
+use ringmark_reader::stream::{Address, Side};
 
 use crate::credentials::CredentialOptions;
 use crate::log::LogOptions;
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     /// the environment. An option of the command line replaces the file's
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Check the options and the files that they name, then end
+    /// Check the options, the files that they name, the store's place and the addresses, then end
     #[arg(long)]
     pub(super) check: bool,
     /// Refuse HOST, also with a valid certificate, or 'serial:NUMBER', the certificate of this serial
@@ -220,7 +220,7 @@ impl Args {
             let text = "expected --listen ADDRESS, or 'listen' in the file";
             return Err(Failure::usage(text).into());
         }
-        let loaded = self.credentials.load(&self.listen)?;
+        let loaded = self.credentials.load(&self.listen, Side::Collector)?;
         Ok(CollectorOptions {
             credentials: loaded.credentials,
             token: loaded.token,
