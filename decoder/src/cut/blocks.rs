@@ -151,10 +151,8 @@ pub(super) fn end(cut: &CutSession<'_>) -> Vec<u8> {
         let (header, frames) = open_stack(stack, cut.bounds.has_end);
         fits(write::open_spans(&mut out, uuid, &header, frames));
     }
-    if cut.bounds.has_end {
-        if let Some(ending) = session.ending {
-            fits(write::ending(&mut out, uuid, ending, session.dead_tick));
-        }
+    if let Some(ending) = session.ending.filter(|_| cut.bounds.has_end) {
+        fits(write::ending(&mut out, uuid, ending, session.dead_tick));
     }
     counters(cut, &mut out);
     out
