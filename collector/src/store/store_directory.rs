@@ -7,7 +7,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ringmark_decoder::store::{ID_FILE, OBJECTS_ID};
 use rustix::fs::{Access, access};
@@ -73,7 +73,7 @@ impl DirectoryOptions {
         })
     }
 
-    /// Makes the root of a store and what is above it, durably, unless it is there.
+    /// Makes the root of a store, durably, unless it is there.
     pub(super) fn make_root(self, root: &Path) -> io::Result<()> {
         match make_root(root)? {
             // The umask may have taken bits away.
@@ -167,20 +167,14 @@ fn check_above(root: &Path) -> io::Result<()> {
 /// Makes a directory, durably; returns whether it was not there before.
 fn make_root(root: &Path) -> io::Result<bool> {
     check_above(root)?;
-    let named = |path: &&Path| !path.as_os_str().is_empty();
-    let missing = root.ancestors().take_while(|p| named(p) && !p.exists());
-    let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-    for path in missing.iter().rev() {
-        let mode = if path == root { 0o700 } else { 0o777 };
-        match DirBuilder::new().mode(mode).create(path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
-        let above = path.parent().filter(named);
-        // A directory that may not be read cannot be synced either.
-        if let Ok(above) = File::open(above.unwrap_or(Path::new("."))) {
-            above.sync_all()?;
-        }
+    match DirBuilder::new().mode(0o700).create(root) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        made => made?,
     }
-    Ok(!missing.is_empty())
+    let above = root.parent().filter(|above| !above.as_os_str().is_empty());
+    // A directory that may not be read cannot be synced either.
+    if let Ok(above) = File::open(above.unwrap_or(Path::new("."))) {
+        above.sync_all()?;
+    }
+    Ok(true)
 }
