@@ -89,7 +89,7 @@ fn stack(ring_id: u64, tick: u64, over: u64, frames: &[Frame], out: &mut Vec<u8>
         thread_name: *b"worker-1\0\0\0\0\0\0\0\0",
         frames: frames.len() as u32,
         flags: if ring_id == 8 { MOVING } else { 0 },
-        reserved: 0,
+        ring_wait_ns: 0,
     };
     write::open_spans(out, SESSION, &header, frames).unwrap();
 }
@@ -294,6 +294,40 @@ fn a_thread_has_the_name_that_was_seen_last() {
     assert_eq!(names(&bytes), ["worker", "worker"], "another ring's");
 }
 
+/// A thread without open spans has a block for how long it waited, and verify says the longest.
+#[test]
+fn the_longest_wait_for_a_ring_is_known() {
+    let waited = |waits: &[u64]| {
+        let mut bytes = started();
+        for (ring_id, ns) in waits.iter().enumerate() {
+            let header = OpenSpans {
+                ring_id: ring_id as u64 + 1,
+                tick: 9000,
+                over: 0,
+                tid: 77,
+                slot: ring_id as u32,
+                thread_name: [0; 16],
+                frames: 0,
+                flags: 0,
+                ring_wait_ns: *ns,
+            };
+            write::open_spans(&mut bytes, SESSION, &header, &[]).unwrap();
+        }
+        end(0, &mut bytes);
+        decoded(&bytes).verify()
+    };
+    let long = waited(&[3_000_000, 12_000_000, 0]);
+    assert_eq!(long.ring_wait_ns, 12_000_000);
+    assert!(
+        long.to_string().contains("\nring_wait_ns: 12000000: "),
+        "{long}"
+    );
+    assert!(long.to_json().contains("\"ring_wait_ns\":12000000,"));
+    let short = waited(&[999_999]);
+    assert_eq!(short.ring_wait_ns, 0);
+    assert!(!short.to_string().contains("ring_wait"), "{short}");
+}
+
 #[test]
 fn damaged_stacks_are_told() {
     let mut bytes = started();
@@ -306,7 +340,7 @@ fn damaged_stacks_are_told() {
         thread_name: [0; 16],
         frames: 2,
         flags: 0,
-        reserved: 0,
+        ring_wait_ns: 0,
     };
     write::open_spans(&mut bytes, SESSION, &header, &[query(1500, 1)]).unwrap();
     let many = OpenSpans {

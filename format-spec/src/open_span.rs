@@ -25,6 +25,9 @@ pub const LEXICAL: u64 = 1 << 62;
 /// were open throughout; others may be missing.
 pub const MOVING: u32 = 1;
 
+/// A shorter wait for a ring is none to speak of, in ns.
+pub const RING_WAIT_NS: u64 = 1_000_000;
+
 /// `tick` of [`OpenSpans`] where the session had ended: its process was dead, or had closed it.
 pub const ENDED_SESSION: u64 = u64::MAX;
 
@@ -77,8 +80,8 @@ layout! {
         48 frames: u32,
         /// Bit 0: the stack changed while it was copied ([`MOVING`]).
         52 flags: u32,
-        /// Zero.
-        56 reserved: u64,
+        /// Longest time that an owner of the ring waited for it, at its first record, in ns.
+        56 ring_wait_ns: u64,
     }
 }
 

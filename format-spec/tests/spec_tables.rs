@@ -210,7 +210,7 @@ fn magic(name: &str, value: &[u8]) -> Row {
     ]
 }
 
-fn open_span_singles() -> [Row; 9] {
+fn open_span_singles() -> [Row; 10] {
     [
         single("open_span::FRAMES", open_span::FRAMES),
         single("open_span::STACK_BYTES", open_span::STACK_BYTES),
@@ -220,6 +220,7 @@ fn open_span_singles() -> [Row; 9] {
         single("open_span::FILLED", open_span::FILLED),
         single("open_span::LEXICAL", open_span::LEXICAL),
         single("open_span::MOVING", open_span::MOVING),
+        single("open_span::RING_WAIT_NS", open_span::RING_WAIT_NS),
         single("open_span::ENDED_SESSION", open_span::ENDED_SESSION),
     ]
 }

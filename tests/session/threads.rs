@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ringmark_decoder::{Dump, Output};
+use ringmark_format::open_span::RING_WAIT_NS;
 use ringmark_format::slot::state;
 use ringmark_reader::{Access, Session};
 use ringmark_tests::delivery::{Delivery, number};
@@ -257,4 +258,7 @@ fn where_nobody_prepares_rings_the_wait_for_one_is_known() {
     println!("{waits:?} ns");
     assert_eq!(waits.len() as u64, BIG);
     assert!(waits.iter().all(|ns| *ns >= LONG_NS), "{waits:?}");
+    let longest = waits.into_iter().max().filter(|ns| *ns >= RING_WAIT_NS);
+    let verified = read(&[fixture.ring_file()]).verify();
+    assert_eq!(verified.ring_wait_ns, longest.unwrap_or(0));
 }

@@ -52,6 +52,7 @@ impl Verification {
             ("unwritten_profiles", self.unwritten_profiles),
             ("uncounted_calls", self.uncounted_calls),
             ("functions_switched_off", self.functions_switched_off),
+            ("ring_wait_ns", self.ring_wait_ns),
             ("unknown_blocks", self.unknown_blocks),
         ] {
             key(name, &mut out);
@@ -202,6 +203,11 @@ impl Verification {
                 "functions_switched_off",
                 self.functions_switched_off,
                 "for their cost, so their later calls are not here; --budget off records all",
+            ),
+            (
+                "ring_wait_ns",
+                self.ring_wait_ns,
+                "so long a thread waited for its ring, at its first event",
             ),
             (
                 "unknown_blocks",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ringmark_format::open_span::RING_WAIT_NS;
 use ringmark_format::progress::SILENT_FOR_MS;
 
 use crate::blocks::damage::Damage;
@@ -92,6 +93,8 @@ pub struct Verification {
     pub uncounted_calls: u64,
     /// Functions that were switched off for their cost while they were traced: their later calls are not here.
     pub functions_switched_off: u64,
+    /// Longest time that a thread waited for its ring, at its first event, in ns; 0: none to speak of.
+    pub ring_wait_ns: u64,
     /// Number of blocks of kinds that this version does not know. A newer version wrote them; they
     /// are no damage.
     pub unknown_blocks: u64,
@@ -194,6 +197,10 @@ impl Verification {
         for slot in &session.slots {
             self.add_slot(session, slot);
         }
+        let stacks = session.open_stacks.iter();
+        let waits = stacks.map(|stack| stack.header.ring_wait_ns);
+        let long = waits.filter(|ns| *ns >= RING_WAIT_NS).max();
+        self.ring_wait_ns = self.ring_wait_ns.max(long.unwrap_or(0));
     }
 
     fn add_loss(&mut self, loss: Loss) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use ringmark_format::codec::write;
-use ringmark_format::open_span::{ENDED_SESSION, Frame, MOVING, OpenSpans};
+use ringmark_format::open_span::{ENDED_SESSION, Frame, MOVING, OpenSpans, RING_WAIT_NS};
 use ringmark_format::slot::state;
 use ringmark_ring::{Owner, SlotView, StackCopy, clock};
 use zerocopy::FromBytes;
@@ -17,7 +17,7 @@ use crate::pages::drain::SessionDrain;
 use crate::sessions::session::Session;
 
 /// OPEN_SPANS blocks of a session as it is now, ready to be written after its last pages: of the threads
-/// that have spans open, or another name than when they came. Empty: there is none, and no thread has
+/// that have spans open, another name than when they came, or waited long for their ring. Empty: there is none, and no thread has
 /// begun a span. `ended`: its process is dead, or has closed it.
 #[must_use]
 pub(crate) fn blocks(drain: &mut SessionDrain, ended: bool) -> Vec<u8> {
@@ -30,11 +30,14 @@ pub(crate) fn blocks(drain: &mut SessionDrain, ended: bool) -> Vec<u8> {
         false => clock::ticks(session.ring().geometry().clock),
     };
     let mut out = Vec::new();
-    let (with_open, is_used) = open_stacks(drain, tick, &mut out);
+    let (mut written, is_used) = open_stacks(drain, tick, &mut out);
     let nothing = StackCopy::empty();
-    let renamed = drain.names().renamed();
-    for (index, owner) in renamed.filter(|(_, owner)| !with_open.contains(&owner.ring_id.0)) {
-        block(session, (index, &owner), &nothing, tick, &mut out);
+    let ring = session.ring();
+    for (index, owner) in drain.names().renamed().chain(long_waits(drain)) {
+        let slot = ring.slot(index).filter(|_| written.insert(owner.ring_id.0));
+        if let Some(slot) = slot {
+            block(session, (index, &slot, &owner), &nothing, tick, &mut out);
+        }
     }
     if out.is_empty() && is_used {
         let nothing = OpenSpans {
@@ -46,7 +49,7 @@ pub(crate) fn blocks(drain: &mut SessionDrain, ended: bool) -> Vec<u8> {
             thread_name: [0; 16],
             frames: 0,
             flags: 0,
-            reserved: 0,
+            ring_wait_ns: 0,
         };
         fits(write::open_spans(&mut out, session.uuid(), &nothing, &[]));
     }
@@ -72,11 +75,29 @@ fn open_stacks(drain: &SessionDrain, tick: u64, out: &mut Vec<u8>) -> (BTreeSet<
                 thread_name: drain.names().of(&owner),
                 ..owner
             };
-            block(session, (index, &owner), &copy, tick, out);
+            block(session, (index, &slot, &owner), &copy, tick, out);
             with_open.insert(owner.ring_id.0);
         }
     }
     (with_open, is_used)
+}
+
+/// The rings that an owner waited long for, with the present or last one.
+fn long_waits(drain: &SessionDrain) -> impl Iterator<Item = (u32, Owner)> {
+    let ring = drain.session().ring();
+    let slots = (0..ring.slots_used()).filter_map(|index| Some((index, ring.slot(index)?)));
+    let long = slots.filter(|(_, slot)| slot.ring_wait_ns() >= RING_WAIT_NS);
+    long.filter_map(|(index, slot)| {
+        let owner = slot.owner()?;
+        let thread_name = drain.names().of(&owner);
+        Some((
+            index,
+            Owner {
+                thread_name,
+                ..owner
+            },
+        ))
+    })
 }
 
 /// The copy of a slot's stack with its owner, who is the same before and after; `None`: the slot
@@ -92,7 +113,7 @@ fn copy_of(slot: &SlotView<'_>, copy: impl FnOnce() -> StackCopy) -> Option<(Own
 
 fn block(
     session: &Session,
-    (index, owner): (u32, &Owner),
+    (index, slot, owner): (u32, &SlotView<'_>, &Owner),
     copy: &StackCopy,
     tick: u64,
     out: &mut Vec<u8>,
@@ -111,7 +132,7 @@ fn block(
         thread_name: owner.thread_name,
         frames: frames.len() as u32,
         flags: if copy.moving { MOVING } else { 0 },
-        reserved: 0,
+        ring_wait_ns: slot.ring_wait_ns(),
     };
     fits(write::open_spans(out, session.uuid(), &header, &frames));
 }

@@ -12,6 +12,7 @@ use ringmark_console::{Exit, Sink, Style, Table, json, note, printable};
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
+use ringmark_format::open_span::RING_WAIT_NS;
 use ringmark_reader::{DirectoryRemovals, ReaderError, SessionInfo, clean, find, notes};
 use serde_json::json;
 
@@ -266,9 +267,6 @@ fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
     let found = info.attributes.iter().filter(move |a| a.tag == tag);
     found.map(|a| String::from_utf8_lossy(&a.value).into_owned())
 }
-
-/// A shorter wait for a ring is none to speak of, in ns.
-const RING_WAIT_NS: u64 = 1_000_000;
 
 /// Notices that the session carries, its losses by cause, and the longest wait for a ring.
 fn notices(info: &SessionInfo) -> Vec<String> {
