@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::mem::offset_of;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use ringmark_format::page::PageHeader;
 use ringmark_format::slot::state;
-use ringmark_ring::{Owner, SlotView, identity};
+use ringmark_ring::{Owner, RingFile, SlotView, identity};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::sessions::pids;
 use crate::sessions::session::Session;
@@ -17,6 +21,8 @@ const SCAN_EVERY: Duration = Duration::from_millis(50);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks at a thread that writes no page.
 const LOOKS_IN_ANY_CASE: u32 = 2;
+/// How far the time of a page may be from that of the kernel.
+const SLACK_NS: u64 = 1_000_000;
 /// Threads of which names are kept at most; of those that come later, the ring's are good enough.
 const THREADS_MAX: usize = 1 << 16;
 
@@ -68,7 +74,8 @@ impl ThreadNames {
                 self.forget(index);
             }
             let process = process.get_or_insert_with(|| Process::of(session));
-            self.take((index, &slot), owner, process.name_of(owner.tid));
+            let name = process.name_of(owner.tid, newest_page_ns(ring, &slot));
+            self.take((index, &slot), owner, name);
         }
     }
 
@@ -156,20 +163,82 @@ impl Process {
         }
     }
 
-    /// The name of the thread with this number in the process's own namespace.
-    fn name_of(&self, tid: u32) -> Option<[u8; 16]> {
+    /// The name of the thread with this number in the process's own namespace. It must have begun before
+    /// `page_ns`, when its ring's newest page was opened: a thread that ends without its destructors
+    /// leaves its ring as it is, and another one may have its number.
+    fn name_of(&self, tid: u32, page_ns: u64) -> Option<[u8; 16]> {
         let pid = self.pid?;
         let here = match &self.threads {
             None => tid,
             Some(threads) => *threads.get(&tid)?,
         };
         let text = fs::read(format!("/proc/{pid}/task/{here}/comm")).ok()?;
+        let begun = identity::start_time(&format!("{pid}/task/{here}"))?;
+        if begun_ns(begun) > page_ns.saturating_add(SLACK_NS) {
+            return None;
+        }
         padded(text.strip_suffix(b"\n").unwrap_or(&text))
     }
+}
+
+/// `CLOCK_MONOTONIC` in ns when a ring's newest page was opened; the largest number: there is none.
+fn newest_page_ns(ring: &RingFile, slot: &SlotView<'_>) -> u64 {
+    const WORD: usize = offset_of!(PageHeader, mono_base_ns) / 8;
+    let geometry = slot.geometry();
+    let newest = slot.produced().checked_sub(1);
+    let word = newest
+        .zip(ring.pages(geometry))
+        .and_then(|(newest, words)| {
+            let page = (newest % u64::from(geometry.pages)) as usize;
+            words.get(page * (geometry.page_bytes as usize / 8) + WORD)
+        });
+    let ns = word.map_or(0, |word| word.load(Relaxed));
+    if ns == 0 { u64::MAX } else { ns }
+}
+
+/// `CLOCK_MONOTONIC` in ns of a start time as `/proc` has it: in hundredths of a second since the boot, with the
+/// time in which the machine slept.
+fn begun_ns(hundredths: u64) -> u64 {
+    let now = |clock| {
+        let now = clock_gettime(clock);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    };
+    let slept = now(ClockId::Boottime).saturating_sub(now(ClockId::Monotonic));
+    (hundredths * 10_000_000).saturating_sub(slept)
 }
 
 fn padded(name: &[u8]) -> Option<[u8; 16]> {
     let mut padded = [0; 16];
     padded.get_mut(..name.len())?.copy_from_slice(name);
     Some(padded)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringmark_ring::clock;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_began_after_its_rings_newest_page_is_another_one() {
+        let own = Process {
+            pid: Some(std::process::id()),
+            threads: None,
+        };
+        let named = std::thread::Builder::new().name("now and here".to_owned());
+        let names = named.spawn(move || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            let now_ns = clock::monotonic_ns();
+            [1, now_ns, u64::MAX].map(|page_ns| own.name_of(tid, page_ns))
+        });
+        let name = padded(b"now and here");
+        assert_eq!(names.unwrap().join().unwrap(), [None, name, name]);
+    }
+
+    #[test]
+    fn names_are_padded_or_too_long() {
+        assert_eq!(padded(b""), Some([0; 16]));
+        assert_eq!(padded(b"0123456789abcdef"), Some(*b"0123456789abcdef"));
+        assert_eq!(padded(b"0123456789abcdefg"), None);
+    }
 }
