@@ -408,7 +408,9 @@ fn a_link_in_a_store_is_refused_by_all() {
     });
     drop((streamer.kill().unwrap(), collector.kill().unwrap()));
     assert_eq!(tree(), before);
-    assert!(scene.refused("").contains(words));
+    for more in ["", "--check"] {
+        assert!(scene.refused(more).contains(words), "{more}");
+    }
     for command in ["cat", "verify", "report", "store hosts", "store ls"] {
         let mut reader = scene.fixture.command(binary::path());
         reader.args(command.split(' ')).arg(&scene.store);

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use ringmark_decoder::store::{ID_FILE, OBJECTS_ID};
+use ringmark_decoder::store::{ID_FILE, OBJECTS_ID, segments};
 use rustix::fs::{Access, access};
 
 use super::error::{NotAStore, StoreError, io_at};
@@ -65,7 +65,9 @@ impl DirectoryOptions {
         let is_store = |file: &&str| root.join(file).symlink_metadata().is_ok();
         if is_blank || self.init || [ID_FILE, OBJECTS_ID].iter().any(is_store) {
             let may_write = access(root, Access::WRITE_OK | Access::EXEC_OK);
-            return may_write.map_err(|error| io_at("write into", root)(error.into()));
+            may_write.map_err(|error| io_at("write into", root)(error.into()))?;
+            // A link among the segments is refused at the start.
+            return segments(root).map(drop).map_err(io_at("read", root));
         }
         Err(StoreError::NotOurs {
             path: root.to_owned(),

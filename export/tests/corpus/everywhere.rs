@@ -260,7 +260,7 @@ fn open_spans(texts: &[Vec<u8>], out: &mut Vec<u8>) {
             thread_name: name,
             frames: 1,
             flags: 0,
-            reserved: 0,
+            ring_wait_ns: 0,
         };
         blocks::open_spans(out, SESSION, &header, &[frame]).unwrap();
     }

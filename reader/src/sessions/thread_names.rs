@@ -149,6 +149,8 @@ pub(crate) fn now(session: &Session) -> impl Fn(&Owner) -> [u8; 16] {
 struct Process {
     /// `None`: it is gone, or out of sight.
     pid: Option<u32>,
+    /// Whether its clocks are ours: only then is it known what began before what.
+    shares_clocks: bool,
     /// The numbers of its threads here, by those in its own pid namespace; `None`: they are the same.
     threads: Option<BTreeMap<u32, u32>>,
 }
@@ -159,6 +161,7 @@ impl Process {
         let is_ours = session.header().pid_namespace == identity::own_pid_namespace();
         Self {
             pid,
+            shares_clocks: session.shares_clocks(),
             threads: pid.filter(|_| !is_ours).map(pids::threads),
         }
     }
@@ -173,8 +176,9 @@ impl Process {
             Some(threads) => *threads.get(&tid)?,
         };
         let text = fs::read(format!("/proc/{pid}/task/{here}/comm")).ok()?;
-        let begun = identity::start_time(&format!("{pid}/task/{here}"))?;
-        if begun_ns(begun) > page_ns.saturating_add(SLACK_NS) {
+        let begun = || identity::start_time(&format!("{pid}/task/{here}"));
+        let is_later = |begun| begun_ns(begun) > page_ns.saturating_add(SLACK_NS);
+        if self.shares_clocks && begun().is_none_or(is_later) {
             return None;
         }
         padded(text.strip_suffix(b"\n").unwrap_or(&text))
@@ -223,6 +227,7 @@ mod tests {
     fn a_thread_that_began_after_its_rings_newest_page_is_another_one() {
         let own = Process {
             pid: Some(std::process::id()),
+            shares_clocks: true,
             threads: None,
         };
         let named = std::thread::Builder::new().name("now and here".to_owned());
@@ -233,6 +238,12 @@ mod tests {
         });
         let name = padded(b"now and here");
         assert_eq!(names.unwrap().join().unwrap(), [None, name, name]);
+        let apart = Process {
+            pid: Some(std::process::id()),
+            shares_clocks: false,
+            threads: None,
+        };
+        assert!(apart.name_of(std::process::id(), 1).is_some());
     }
 
     #[test]
