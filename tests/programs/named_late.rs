@@ -1,7 +1,8 @@
-//! A traced program whose threads get their names after their first event: `named_late READY GO`. It makes
-//! the file READY, waits for the file GO, and ends while threads run.
+//! A traced program whose threads get their names after their first event: `named_late READY GO [PROGRAM]`. It
+//! makes the file READY, waits for the file GO, and ends while threads run, or executes the program.
 
 use std::ffi::CString;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Duration;
 use std::{env, fs, process, thread};
@@ -59,5 +60,9 @@ fn main() {
     fs::write(ready, "").expect("a file");
     wait_for(&go);
     gone.join().expect("it ends");
+    if let Some(program) = env::args().nth(3) {
+        let error = process::Command::new(program).arg("600").exec();
+        panic!("{error}");
+    }
     process::exit(0);
 }

@@ -9,7 +9,7 @@ use ringmark_reader::{Access, Session};
 use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::functions::tool;
 use ringmark_tests::process::{Running, run};
-use ringmark_tests::recording::decode;
+use ringmark_tests::recording::{decode, read};
 use ringmark_tests::{require_tools, wait_until};
 
 const NAMED_LATE: &str = ringmark_tests::program!("named_late");
@@ -100,6 +100,28 @@ fn threads_in_a_pid_namespace_of_their_own_have_their_names() {
     );
     let _ = named.ringmark("snapshot -o now.rmk");
     expect_late(&named.trace("now.rmk"));
+}
+
+/// The first thread has the number and the start of the program's, and another name.
+#[test]
+fn a_process_that_executes_another_program_takes_no_name_with_it() {
+    let fixture = Fixture::new("named-exec");
+    let (ready, go) = (fixture.path("ready"), fixture.path("go"));
+    let mut command = fixture.program(NAMED_LATE, RINGMARK);
+    let program = Running::start(command.args([&ready, &go]).arg("sleep")).expect("it starts");
+    let ring_file = {
+        wait_until(SOON, "its names", || ready.exists().then_some(()));
+        fixture.ring_file()
+    };
+    fs::write(&go, "").expect("a file");
+    let comm = format!("/proc/{}/comm", program.id());
+    wait_until(SOON, "the other program", || {
+        let name = fs::read_to_string(&comm).unwrap_or_default();
+        (name == "sleep\n").then_some(())
+    });
+    let (events, _) = names(&read(&[ring_file]));
+    assert!(!events.contains("sleep"), "{events:?}");
+    assert!(events.contains("named_late"), "{events:?}");
 }
 
 #[test]

@@ -63,18 +63,25 @@ impl ThreadNames {
     fn look_at(&mut self, session: &Session, is_due: impl Fn(&Seen, u64) -> bool) {
         let ring = session.ring();
         let slots = (0..ring.slots_used()).filter_map(|index| Some((index, ring.slot(index)?)));
-        let mut process = None;
+        let (mut process, mut found) = (None, Vec::new());
         for (index, slot) in slots.filter(|(_, slot)| slot.state() == state::ACTIVE) {
             let Some(owner) = slot.owner() else { continue };
             let before = self.seen.get(&owner.ring_id.0);
             if before.is_some_and(|seen| !is_due(seen, slot.produced())) {
                 continue;
             }
-            if before.is_none() {
-                self.forget(index);
-            }
             let process = process.get_or_insert_with(|| Process::of(session));
             let name = process.name_of(owner.tid, newest_page_ns(ring, &slot));
+            found.push((index, slot, owner, name));
+        }
+        // What has executed another program has the same threads, under that one's names.
+        if found.is_empty() || has_ended(session) {
+            return;
+        }
+        for (index, slot, owner, name) in found {
+            if !self.seen.contains_key(&owner.ring_id.0) {
+                self.forget(index);
+            }
             self.take((index, &slot), owner, name);
         }
     }
@@ -136,12 +143,15 @@ impl Seen {
     }
 }
 
+fn has_ended(session: &Session) -> bool {
+    session.look_thoroughly();
+    session.ended()
+}
+
 /// The names of a session's running threads now, by ring id, where they can be asked for.
 pub(crate) fn now(session: &Session) -> impl Fn(&Owner) -> [u8; 16] {
     let mut names = ThreadNames::default();
-    if !session.process_ended() {
-        names.look_at_all(session);
-    }
+    names.look_at_all(session);
     move |owner| names.of(owner)
 }
 
