@@ -89,6 +89,7 @@ pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::path_walk::{PathRoot, PathRoots};
 pub use sums::paths::{Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
+pub use sums::ran_functions::{RanFunction, RanFunctions};
 pub use sums::sampled::{Sampled, SampledKind, SampledName, Samples};
 pub use sums::slowest::Slowest;
 pub use sums::span_times::{SpanProfile, SpanTimes};
@@ -104,6 +105,7 @@ pub use trace_file::loss::{Loss, Why};
 pub use trace_file::plain::CastError;
 #[doc(hidden)]
 pub use trace_file::progress::{AbsentPages, AbsentPart, HostProgress};
+pub use trace_file::samples::{RanIn, SampleAt, StackText};
 pub use trace_file::schema::{EventType, Origin, Schema};
 pub use trace_file::session::{Counters, Session, Slot};
 pub use trace_file::thread_states::{ThreadDoes, ThreadState};

@@ -299,7 +299,7 @@ fn calls_are_objects_with_the_keys_of_events() {
         r#"{"v":2,"session":"07070707-0707-0707-0707-070707070707","host":null,"service":null,"#,
         r#""pid":4242,"ring":5,"tid":77,"thread":"worker","ts":"2026-11-21T01:42:03.000000020Z","#,
         r#""ts_ns":"1795225323000000020","t_ns":20,"dur_ns":30,"kind":"call","#,
-        r#""name":"pool::work(int)","target":"server","depth":1,"self_ns":28,"running_ns":null,"ready_ns":null,"waiting_ns":null,"waits":null,"preemptions":null,"ended":"unwound"}"#
+        r#""name":"pool::work(int)","target":"server","depth":1,"self_ns":28,"running_ns":null,"ready_ns":null,"throttled_ns":null,"waiting_ns":null,"waits":null,"preemptions":null,"ended":"unwound"}"#
     );
     assert_eq!((lines.len(), lines[3]), (7, unwound));
     // In the order of their ends.
@@ -318,7 +318,7 @@ fn calls_are_objects_with_the_keys_of_events() {
     ];
     for (line, (name, [start, took], (depth, own, ended))) in lines.iter().zip(expected) {
         let tail = format!(
-            r#""t_ns":{start},"dur_ns":{took},"kind":"call",{name},"depth":{depth},"self_ns":{own},"running_ns":null,"ready_ns":null,"waiting_ns":null,"waits":null,"preemptions":null,"ended":"{ended}"}}"#
+            r#""t_ns":{start},"dur_ns":{took},"kind":"call",{name},"depth":{depth},"self_ns":{own},"running_ns":null,"ready_ns":null,"throttled_ns":null,"waiting_ns":null,"waits":null,"preemptions":null,"ended":"{ended}"}}"#
         );
         assert!(line.ends_with(&tail), "{line}, expected {tail}");
     }

@@ -160,6 +160,19 @@ fn did_lines(dump: &Dump, session: &Session, lines: &mut Vec<String>) {
     }
 }
 
+/// Where threads ran, and how many samples of that are lost.
+fn ran_lines(session: &Session, lines: &mut Vec<String>) {
+    let uuid = session.uuid;
+    for sample in session.samples() {
+        let text = sample.stack.functions().collect::<Vec<_>>().join(&b'\n');
+        let (tid, at, ns, text) = (sample.tid, sample.mono_ns, sample.ns, quoted(&text));
+        lines.push(format!("# ran {uuid} {tid} {at} {ns} {text}"));
+    }
+    if session.samples_lost() > 0 {
+        lines.push(format!("# samples lost {uuid} {}", session.samples_lost()));
+    }
+}
+
 /// Every line but the one that counts damage.
 fn lines(dump: &Dump) -> Vec<String> {
     let mut lines = Vec::new();
@@ -188,6 +201,7 @@ fn lines(dump: &Dump) -> Vec<String> {
             let (uuid, text) = (session.uuid, quoted(text));
             lines.push(format!("# saw {uuid} {tid} {from} {to} {text}"));
         }
+        ran_lines(session, &mut lines);
     }
     let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
     let pages = || pages().flat_map(|slot| &slot.pages);

@@ -1,4 +1,4 @@
-//! SWITCHES and WAITS blocks: what is refused of them, and what spans and calls show of them.
+//! SWITCHES, WAITS and SAMPLES blocks: what is refused of them, and what spans and calls show of them.
 
 use crate::common;
 
@@ -7,11 +7,12 @@ use ringmark_decoder::{Counted, Dump, Filter, Output, Span, ThreadTimes};
 use ringmark_format::attribute::tag;
 use ringmark_format::block::kind;
 use ringmark_format::codec::write;
+use ringmark_format::samples::{HAS_KERNEL, Sample, Samples};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::seen_waits::{SeenWait, SeenWaits};
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::switches::{Switch, Switches, turn};
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, IntoBytes};
 
 const SPAN: u32 = 16;
 const MS: u64 = 1_000_000;
@@ -387,4 +388,181 @@ fn a_wrong_block_of_waits_is_damage() {
         let found = block(head, waits, texts);
         assert!(found.contains(said), "{found}");
     }
+}
+
+fn sample(ms: u64, tid: u32) -> Sample {
+    Sample {
+        mono_ns: MONO_ZERO_NS + ms * MS,
+        tid,
+        ..Sample::new_zeroed()
+    }
+}
+
+/// The head of a block whose samples stand for so many ms each.
+fn every(ms: u64, lost: u64) -> Samples {
+    Samples {
+        period_ns: ms * MS,
+        lost,
+        ..Samples::new_zeroed()
+    }
+}
+
+/// Samples of two threads: of one in `g`, which `f` had called, in `f`, and in the kernel.
+fn samples() -> [(Sample, &'static [u8]); 5] {
+    [
+        (sample(12, 77), b"g\nf"),
+        (sample(14, 77), b"g\nf"),
+        (sample(50, 77), b"[kernel]\ng\nf"),
+        (sample(70, 77), b"f\nf"),
+        (sample(14, 78), b"h"),
+    ]
+}
+
+/// Where the thread ran between two times in ms: functions, samples, ms.
+fn ran(dump: &Dump, from: u64, to: u64) -> Vec<(String, u64, u64)> {
+    let found = dump.sessions[0].ran_in(77, from * MS, to * MS);
+    let row = |of: &ringmark_decoder::RanIn<'_>| {
+        let functions: Vec<_> = of.stack.functions().collect();
+        let functions = String::from_utf8(functions.join(&b' ')).unwrap();
+        (functions, of.samples, of.ns / MS)
+    };
+    found.iter().map(row).collect()
+}
+
+/// Own time, time and samples of each function, in ms.
+fn sums(dump: &Dump, counted: Counted) -> Vec<(String, u64, u64, u64)> {
+    let ran = dump.figures(counted).ran.unwrap();
+    let row = |of: &ringmark_decoder::RanFunction| {
+        let name = String::from_utf8(of.name.clone()).unwrap();
+        (name, of.self_ns / MS, of.running_ns / MS, of.samples)
+    };
+    ran.functions.iter().map(row).collect()
+}
+
+#[test]
+fn what_ran_is_summed_up_by_stack_and_by_function() {
+    let mut bytes = spans(Clock::Monotonic, &[(13, 3), (15, 9), (60, 2)]);
+    let head = Samples {
+        flags: HAS_KERNEL,
+        ..every(2, 3)
+    };
+    write::samples(&mut bytes, SESSION, &head, samples()).unwrap();
+    let dump = read(&bytes).unwrap();
+    assert!(dump.damage.is_empty() && dump.unknown_blocks == 0);
+    let row = |functions: &str, samples, ms| (functions.to_owned(), samples, ms);
+    assert_eq!(ran(&dump, 12, 14), [row("g f", 1, 2)]);
+    let all = [
+        row("g f", 2, 4),
+        row("[kernel] g f", 1, 2),
+        row("f f", 1, 2),
+    ];
+    assert_eq!(ran(&dump, 0, 100), all);
+    let sum = |name: &str, own, all, samples| (name.to_owned(), own, all, samples);
+    let of_all = [
+        sum("g", 4, 6, 3),
+        sum("f", 2, 8, 4),
+        sum("[kernel]", 2, 2, 1),
+        sum("h", 2, 2, 1),
+    ];
+    assert_eq!(sums(&dump, Counted::default()), of_all);
+    // Of two spans that hold a sample it counts once; the third one holds none.
+    let mut conditions = Filter::new();
+    conditions.name("work");
+    let counted = Counted {
+        conditions: Some(conditions),
+        ..Counted::default()
+    };
+    assert_eq!(sums(&dump, counted), [sum("g", 4, 4, 2), sum("f", 0, 4, 2)]);
+    let figures = dump.figures(Counted::default()).ran.unwrap();
+    assert_eq!((figures.samples, figures.lost), (5, 3));
+    assert!(figures.has_kernel);
+}
+
+#[test]
+fn a_piece_has_the_samples_of_its_time() {
+    let mut bytes = spans(Clock::Monotonic, &[(29, 3), (60, 50), (80, 10)]);
+    write::samples(&mut bytes, SESSION, &every(2, 1), samples()).unwrap();
+    write::samples(
+        &mut bytes,
+        SESSION,
+        &every(5, 0),
+        [(sample(55, 77), &b"f"[..])],
+    )
+    .unwrap();
+    let dump = read(&bytes).unwrap();
+    let mut filter = Filter::new();
+    filter.from("15ms").unwrap().to("62ms").unwrap();
+    let mut piece = Vec::new();
+    let written = dump.cut(&filter).write(|blocks| {
+        piece.extend_from_slice(blocks);
+        Ok::<(), ()>(())
+    });
+    written.unwrap();
+    let piece = read(&piece).unwrap();
+    assert_eq!(piece.damage, []);
+    let row = |functions: &str, samples, ms| (functions.to_owned(), samples, ms);
+    let expected = [row("f", 1, 5), row("g f", 2, 4), row("[kernel] g f", 1, 2)];
+    assert_eq!(ran(&piece, 0, 100), expected);
+}
+
+#[test]
+fn a_wrong_block_of_samples_is_damage() {
+    let block = |head: Samples, samples: &[Sample], texts: &[u8]| {
+        let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+        let content = [head.as_bytes(), samples.as_bytes(), texts].concat();
+        let header = write::header(kind::SAMPLES, SESSION);
+        write::block(&mut bytes, header, &content).unwrap();
+        let dump = read(&bytes).unwrap();
+        assert!(!dump.sessions[0].has_samples());
+        dump.damage[0].to_string()
+    };
+    let head = |samples, texts_bytes| Samples {
+        samples,
+        texts_bytes,
+        ..every(2, 0)
+    };
+    let one = [sample(1, 77)];
+    let with_text = |text, text_bytes| Sample {
+        text,
+        text_bytes,
+        ..sample(1, 77)
+    };
+    for (head, samples, texts, said) in [
+        (head(0, 0), &one[..], &b""[..], "size of a SAMPLES block is"),
+        (head(1, 2), &one, b"a", "size of a SAMPLES block is"),
+        (head(u32::MAX, 0), &one, b"", "size of a SAMPLES block is"),
+        (
+            head(1, 1),
+            &[with_text(1, 1)],
+            b"a",
+            "end of a sample's text",
+        ),
+        (
+            head(1, 1),
+            &[with_text(u32::MAX, u32::MAX)],
+            b"a",
+            "end of a sample's text",
+        ),
+        (
+            head(1, 0),
+            &[sample(1 << 42, 77)],
+            b"",
+            "time of a sample is",
+        ),
+        (every(1 << 30, 0), &[], b"", "period of samples is"),
+    ] {
+        let found = block(head, samples, texts);
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn what_was_throttled_is_ready_and_said() {
+    let mut bytes = spans(Clock::Monotonic, &[(60, 50)]);
+    let mut turns = turns();
+    turns[4].turn = turn::UNTHROTTLED;
+    add(&mut bytes, head(0, 100, 0), &turns);
+    let did = sum(&read(&bytes).unwrap()).0.unwrap();
+    assert_eq!((did.ready_ns, did.throttled_ns), (4 * MS, 4 * MS));
+    assert_eq!((did.all_ns(), did.preemptions), (50 * MS, 1));
 }

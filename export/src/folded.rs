@@ -80,15 +80,20 @@ fn push_line(paths: &Paths, place: usize, out: &mut Vec<u8>) {
         if depth > 0 {
             out.push(b';');
         }
-        let from = out.len();
-        escape::text(&paths.names[*name].name, out);
-        // A semicolon ends a frame. An empty name would be no frame.
-        let frame = &mut out[from..];
-        let semicolons = frame.iter_mut().filter(|byte| **byte == b';');
-        semicolons.for_each(|byte| *byte = b':');
-        if out.len() == from {
-            out.push(b'?');
-        }
+        push_frame(&paths.names[*name].name, out);
+    }
+}
+
+/// A frame of a stack.
+pub(crate) fn push_frame(name: &[u8], out: &mut Vec<u8>) {
+    let from = out.len();
+    escape::text(name, out);
+    // A semicolon ends a frame. An empty name would be no frame.
+    let frame = &mut out[from..];
+    let semicolons = frame.iter_mut().filter(|byte| **byte == b';');
+    semicolons.for_each(|byte| *byte = b':');
+    if out.len() == from {
+        out.push(b'?');
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod ctf;
 mod folded;
+mod folded_samples;
 mod gathered;
 mod html;
 mod otlp;
@@ -38,6 +39,8 @@ pub enum Format {
     /// Folded stacks with the time in each, in ns: a line `outer;inner 120` for each stack. With what threads did: the time
     /// in which they did this.
     Folded(Option<ThreadDoes>),
+    /// Folded stacks of the functions that ran, by samples, with the time in each, in ns.
+    FoldedSamples,
 }
 
 /// Writes a trace. `progress` is told now and then how many of how many records were written.
@@ -53,6 +56,7 @@ pub fn write(
     match format {
         Format::Perfetto => play(plan, &mut Perfetto::new(plan, out), progress),
         Format::Folded(does) => folded::write((plan, does), out, progress),
+        Format::FoldedSamples => folded_samples::write(plan, out),
     }
 }
 

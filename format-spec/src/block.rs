@@ -38,6 +38,8 @@ pub mod kind {
     pub const SWITCHES: u16 = 13;
     /// What the threads of the session's process were seen waiting for.
     pub const WAITS: u16 = 14;
+    /// Where the threads of the session's process ran.
+    pub const SAMPLES: u16 = 15;
 }
 
 /// How a block's content is stored.

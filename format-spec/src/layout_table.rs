@@ -12,6 +12,7 @@ use crate::open_span::{Frame, OpenSpans, StackHeader};
 use crate::page::PageHeader;
 use crate::progress::{GoneRange, Progress, ProgressSlot};
 use crate::removals::{Removals, Removed};
+use crate::samples::{Sample, Samples};
 use crate::schema::{EntryHeader, EventEntry, FieldEntry};
 use crate::seen_waits::{SeenWait, SeenWaits};
 use crate::session::{Extent, SessionHeader, SessionState};
@@ -24,7 +25,7 @@ use crate::switches::{Switch, Switches};
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 47] {
+pub fn layout_table() -> [StructLayout; 49] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -50,6 +51,8 @@ pub fn layout_table() -> [StructLayout; 47] {
         Switch::LAYOUT,
         SeenWaits::LAYOUT,
         SeenWait::LAYOUT,
+        Samples::LAYOUT,
+        Sample::LAYOUT,
         CountersHeader::LAYOUT,
         SlotCounters::LAYOUT,
         HostClock::LAYOUT,

@@ -39,6 +39,7 @@ pub mod panics;
 pub mod progress;
 pub mod record;
 pub mod removals;
+pub mod samples;
 pub mod schema;
 pub mod seen_waits;
 pub mod session;

@@ -47,6 +47,8 @@ pub mod turn {
     pub const ENDED: u16 = 4;
     /// No switch: all its switches from then on are noted.
     pub const SEEN: u16 = 5;
+    /// It runs: its control group, which had used up its time on processors, has some again.
+    pub const UNTHROTTLED: u16 = 6;
 }
 
 /// Most ns by which a tick that was turned into `CLOCK_MONOTONIC` is taken to be wrong.

@@ -7,7 +7,7 @@ use std::path::Path;
 use ringmark_format::codec::crc32;
 
 /// Traces that were written before the format's version 1.0 was frozen, and those of later versions, by CRC-32.
-const KEPT: [(&str, u32); 20] = [
+const KEPT: [(&str, u32); 21] = [
     ("before_start", 0xfceff90b),
     ("damaged", 0x8aba5a3c),
     ("delta_shuffle", 0xc2ef9b98),
@@ -22,6 +22,7 @@ const KEPT: [(&str, u32); 20] = [
     ("optional", 0x8cf2dfee),
     ("overwrite", 0x72e8fb33),
     ("reserved_type", 0xbdad6808),
+    ("samples", 0x814ab136),
     ("seen_waits", 0xee805737),
     ("switched", 0xf6b027dd),
     ("time_back", 0x1fab830c),

@@ -13,7 +13,7 @@ use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
     block, clock, counters, ending, function, layout_table, mailbox, objects, open_span, page,
-    progress, record, removals, store, stream, switches,
+    progress, record, removals, samples, store, stream, switches,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -281,6 +281,7 @@ fn other_singles() -> Vec<Row> {
         single("clock::SAMPLE_SPACING_TICKS", clock::SAMPLE_SPACING_TICKS),
         single("switches::SLACK_NS", switches::SLACK_NS),
         single("switches::NO_CPU", switches::NO_CPU),
+        single("samples::HAS_KERNEL", samples::HAS_KERNEL),
     ]
 }
 

@@ -10,7 +10,7 @@
 //!   is refused, times of running are known and their functions are not: [`Missing`] says so.
 //!
 //! [`SwitchWatch`] gives the switches one by one, to be written beside the events of the process: no samples, no looks.
-//! [`WaitWatch`] gives the waits one by one, for the same: looks alone.
+//! [`WaitWatch`] gives the waits one by one, for the same: looks alone. [`SampleWatch`] gives the samples.
 //!
 //! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
 //! the files of the process.
@@ -22,18 +22,21 @@ mod error;
 mod file_locks;
 mod frame_pointer;
 mod joined;
+mod lines;
 mod looker;
 mod module;
 mod own_numbers;
 mod peers;
 mod profile;
 mod profiler;
+mod sample_watch;
 mod sampler;
 mod schedule;
 mod switch_watch;
 mod switches;
 mod system_call;
 mod target;
+mod throttle;
 mod wait;
 mod wait_watch;
 
@@ -42,6 +45,7 @@ pub use error::ProfileError;
 pub use looker::ThreadTimes;
 pub use profile::{FunctionTimes, Missing, Profile, RunningStack, Thread, WaitTimes};
 pub use profiler::{LOOK_EVERY, Profiler};
+pub use sample_watch::{SampleWatch, SeenSample};
 pub use sampler::samples_allowed;
 pub use switch_watch::{SwitchRange, SwitchWatch};
 pub use switches::ThreadSwitches;

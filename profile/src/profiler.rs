@@ -8,7 +8,7 @@ use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
 use crate::looker::Looker;
 use crate::profile::{Missing, Profile, Sampled};
-use crate::sampler::{Kernel, Samples};
+use crate::sampler::{Kernel, Noted, Samples};
 use crate::schedule::mono_ns;
 use crate::target::Target;
 
@@ -40,10 +40,10 @@ impl Profiler {
         let target = Target::open(pid)?;
         let name = target.name_of(None).unwrap_or_default();
         let descriptors = Descriptors::now();
-        let samples = Samples::begin(&target, hertz, descriptors);
+        let samples = Samples::begin(&target, hertz, (descriptors, Noted::Switches));
         let each = samples.as_ref().ok().map(|samples| {
             let has_kernel = samples.kernel == Kernel::Included;
-            (1_000_000_000 / hertz.max(1), has_kernel)
+            (samples.period_ns, has_kernel)
         });
         let code = Code::of(&target);
         let mut profiler = Self {

@@ -19,6 +19,7 @@ use crate::own_numbers::OwnNumbers;
 use crate::schedule::mono_ns;
 use crate::switches::{Switch, Turn};
 use crate::target::Target;
+use crate::throttle::Throttle;
 
 /// A switch has its place in the buffer so long after its time at the latest.
 const LATE: Duration = Duration::from_millis(1);
@@ -43,6 +44,7 @@ pub struct SwitchWatch {
     target: Target,
     events: Joined,
     numbers: OwnNumbers,
+    throttle: Throttle,
     /// By how much `CLOCK_MONOTONIC` of the process, and our own, is ahead of the kernel's.
     ahead_ns: i64,
     ours_ahead_ns: i64,
@@ -102,6 +104,7 @@ impl SwitchWatch {
             numbers,
             target,
             events,
+            throttle: Throttle::default(),
             fresh: Vec::new(),
             taken_ns: now,
             whole_ns: now,
@@ -131,6 +134,7 @@ impl SwitchWatch {
     /// Looks once: takes what the kernel's buffers hold.
     fn look(&mut self) {
         let now = kernel_ns(self.ours_ahead_ns);
+        let known = self.fresh.len();
         let (fresh, left_out) = (&mut self.fresh, &mut self.left_out);
         let (numbers, target) = (&mut self.numbers, &self.target);
         let mut add = |switch: Switch| {
@@ -156,6 +160,7 @@ impl SwitchWatch {
                     _ => {}
                 },
             });
+        self.throttle.mark(&self.target, &mut self.fresh[known..]);
         // The kernel says how many had no room beside the next one that has. That may be after this look, or never.
         self.lost = self.lost.saturating_add(lost);
         self.may_lose_next |= lost > 0 || was_full;
@@ -229,6 +234,7 @@ impl SwitchWatch {
             turn: match switch.turn {
                 Turn::Seen => turn::SEEN,
                 Turn::Runs => turn::RUNS,
+                Turn::Unthrottled => turn::UNTHROTTLED,
                 Turn::Ready => turn::READY,
                 Turn::Waits => turn::WAITS,
                 Turn::Ended => turn::ENDED,

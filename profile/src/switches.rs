@@ -17,6 +17,8 @@ pub(crate) enum Turn {
     /// No switch: it is there.
     Seen,
     Runs,
+    /// It runs again: the limit of its control group had kept it from running.
+    Unthrottled,
     /// It could run: another thread was preferred.
     Ready,
     Waits,
@@ -99,7 +101,7 @@ impl Switches {
                 counts.longest_wait_ns = counts.longest_wait_ns.max(ns);
             }
             match switch.turn {
-                Turn::Seen | Turn::Runs | Turn::Ended => {}
+                Turn::Seen | Turn::Runs | Turn::Unthrottled | Turn::Ended => {}
                 Turn::Ready => counts.preemptions += 1,
                 Turn::Waits => counts.waits += 1,
             }

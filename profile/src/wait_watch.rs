@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::code::Code;
 use crate::descriptors::Descriptors;
 use crate::error::ProfileError;
+use crate::lines;
 use crate::looker::{Looker, WaitPlace};
 use crate::own_numbers::OwnNumbers;
 use crate::target::Target;
@@ -17,12 +18,6 @@ use crate::target::Target;
 const LOOK_PART: u32 = 100;
 /// Least and most time between two looks.
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
-/// Most functions of a text.
-const FUNCTIONS: usize = 32;
-/// The module that a traced call returns to. The stack ends there; the trace has the calls around it.
-const TRACER: &str = "libringmark_functions.so";
-/// Most letters of a name in a text.
-const LETTERS: usize = 200;
 /// Places that are kept. A program may wait for ever new ones.
 const PLACES: usize = 1 << 14;
 
@@ -141,17 +136,8 @@ impl WaitWatch {
 
 /// The lines of a place.
 fn text(place: &WaitPlace, code: &Code) -> String {
-    let functions = place.stack.functions.iter().take(FUNCTIONS);
-    let functions = functions.map(|id| code.function(*id));
-    let functions = functions.take_while(|function| function.module != TRACER);
-    let functions = functions.map(|function| line(&function.name));
-    let lines: Vec<_> = std::iter::once(line(&place.wait.words()))
-        .chain(functions)
-        .collect();
+    let what = lines::line(&place.wait.words());
+    let functions = lines::functions(&place.stack, code);
+    let lines: Vec<_> = std::iter::once(what).chain(functions).collect();
     lines.join("\n")
-}
-
-/// A name as one line.
-fn line(name: &str) -> String {
-    name.replace('\n', " ").chars().take(LETTERS).collect()
 }

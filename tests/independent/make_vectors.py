@@ -549,10 +549,45 @@ def seen_waits():
     return dump, lines + tail()
 
 
+def ran(period, *found, uuid=A, lost=0, kernel=False):
+    """A SAMPLES block; a sample: (time, thread, text)."""
+    texts = b"".join(text for *_, text in found)
+    content = struct.pack("<QQIIII", period, lost, len(found), len(texts), int(kernel), 0)
+    at = 0
+    for mono, tid, text in found:
+        content += struct.pack("<QIIII", mono, tid, at, len(text), 0)
+        at += len(text)
+    return block(15, content + texts, uuid)
+
+
+def samples():
+    """Where threads ran, in two sessions of one process."""
+    ms, t = 1_000_000, ZERO[0]
+    types = event_type(19, "work", 8, meant("took", 4, 0, 8, 1), shape=2)
+    page = PageBytes(A, 1, 0, base=t, slot=0, flags=1).add(record(50 * ms, 19, u64(40 * ms)))
+    knead, read = b"knead\nbaker", b"[kernel]\nread\n\xff\"x\""
+    blocks = [
+        ran(10 * ms, (t + 22 * ms, 100, knead), (t + 12 * ms, 100, read), lost=2, kernel=True),
+        ran(2 * ms, (t + 12 * ms, 100, knead), (t + 5 * ms, 101, b""), uuid=B),
+        ran(2 * ms, lost=1),
+    ]
+    counted = [
+        f'100 {t + 12 * ms} {2 * ms} "knead\\u{{a}}baker"',
+        f'100 {t + 22 * ms} {10 * ms} "knead\\u{{a}}baker"',
+        f'101 {t + 5 * ms} {2 * ms} ""',
+    ]
+    dump = session() + schema(types) + session(B, clock=4) + page.block() + b"".join(blocks)
+    dump += counters(A, [(0, 100, 1, 1, 0, 1, NO_LOSS)]) + counters(B, [])
+    lines = [line(1, 0, t + 50 * ms, f"work took={40 * ms}")]
+    for name in (A_TEXT, B_TEXT):
+        lines += [f"# ran {name} {sample}" for sample in counted] + [f"# samples lost {name} 3"]
+    return dump, lines + tail()
+
+
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
-    *(optional, last_words, no_span, switched, seen_waits),
+    *(optional, last_words, no_span, switched, seen_waits, samples),
 ]
 
 

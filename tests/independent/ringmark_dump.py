@@ -26,11 +26,12 @@ from ringmark_format import (
     quote,
     show_uuid,
 )
+import samples
 import seen_waits
 from thread_states import Switched, did_lines, share
 
 SESSION, SCHEMA, PAGE, COUNTERS, CONTAINER = 1, 2, 3, 4, 5
-ENDING, OPEN_SPANS, SWITCHES, WAITS = 9, 10, 13, 14
+ENDING, OPEN_SPANS, SWITCHES, WAITS, SAMPLES = 9, 10, 13, 14, 15
 GONE, UNTOLD = 5, 6
 
 
@@ -126,6 +127,7 @@ class SessionDump:
         self.stacks, self.ending = Stacks(), None
         self.switched = Switched()
         self.waits = seen_waits.SeenWaits()
+        self.ran = samples.Samples()
 
     def add(self, block, content):
         kind = block["kind"]
@@ -143,6 +145,8 @@ class SessionDump:
             self.switched.add(content)
         elif kind == WAITS:
             self.waits.add(content)
+        elif kind == SAMPLES:
+            self.ran.add(content)
         elif kind == ENDING:
             self._ending(content)
 
@@ -225,6 +229,7 @@ class Decoded:
             self._add(block, content)
         share(self.sessions.values())
         seen_waits.share(self.sessions.values())
+        samples.share(self.sessions.values())
         self.cancelled = self.uncommitted = 0
         self.events, self.missing, self.ends = [], [], {}
         for number, session in enumerate(self.sessions.values()):
@@ -234,7 +239,7 @@ class Decoded:
 
     def _add(self, block, content):
         key = block["session"]
-        known = (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS, SWITCHES, WAITS)
+        known = (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS, SWITCHES, WAITS, SAMPLES)
         if block["kind"] not in known:
             return
         try:
@@ -275,6 +280,7 @@ class Decoded:
             lines.append(f"# ended {session.name} {how} {code} {flags}")
         lines += did_lines(session, spans, time)
         lines += session.waits.lines(session.name, quote)
+        lines += session.ran.lines(session.name, quote)
         self.ends[session.name] = lines
 
     def _missing(self, session, slot, pages):

@@ -62,6 +62,8 @@ SWITCHES = Struct("from_mono_ns:Q to_mono_ns:Q lost:Q switches:I reserved:I")
 SWITCH = Struct("mono_ns:Q tid:I turn:H cpu:H")
 SEEN_WAITS = Struct("waits:I texts_bytes:I")
 SEEN_WAIT = Struct("from_mono_ns:Q to_mono_ns:Q tid:I text:I text_bytes:I reserved:I")
+SAMPLES = Struct("period_ns:Q lost:Q samples:I texts_bytes:I flags:I reserved:I")
+SAMPLE = Struct("mono_ns:Q tid:I text:I text_bytes:I reserved:I")
 SLOT = Struct(
     "state:Q ring_id:Q pages_offset:Q page_bytes:I pages:I tid:I claims:I thread_name:16s"
     " first_page:Q produced:Q lost:8Q events_sealed:Q reserved:14Q"
@@ -71,6 +73,7 @@ FRAME_BYTES, FRAMES = 64, 63
 assert OPEN_SPANS.size == 64 and ENDING.size == 24
 assert SWITCHES.size == 32 and SWITCH.size == 16
 assert SEEN_WAITS.size == 8 and SEEN_WAIT.size == 32
+assert SAMPLES.size == 32 and SAMPLE.size == 24
 assert COUNTERS_HEADER.size == 104 and SLOT_COUNTERS.size == 104 and SLOT.size == 256
 
 

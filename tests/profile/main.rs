@@ -6,6 +6,7 @@ mod known_waits;
 mod many_threads;
 mod page_of_profile;
 mod profile_cost;
+mod samples;
 mod seen_waits;
 mod shares;
 mod switches;

@@ -1,11 +1,15 @@
 //! The blocks of a session in a piece.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::{CONTENT_BYTES_MAX, codec};
 use ringmark_format::clock::Sample;
 use ringmark_format::codec::write;
 use ringmark_format::counters::{CAUSES, CountersHeader, FINAL, SlotCounters};
 use ringmark_format::open_span::{Frame, OpenSpans};
+use ringmark_format::samples::{self, HAS_KERNEL, Samples};
 use ringmark_format::schema::EntryHeader;
 use ringmark_format::seen_waits::SeenWait;
 use ringmark_format::switches::SLACK_NS;
@@ -79,7 +83,35 @@ pub(super) fn switches(cut: &CutSession<'_>, all: &[CutSession<'_>]) -> Vec<u8> 
             (wait, text)
         });
     fits(write::seen_waits(&mut out, session.uuid, waits));
+    stack_samples(cut, &part, &mut out);
     out
+}
+
+/// Where the threads of a session's process ran in a part of the time. How many samples had no room belongs to its end.
+fn stack_samples(cut: &CutSession<'_>, part: &Range<u64>, out: &mut Vec<u8>) {
+    let all = &cut.session.switched.samples;
+    let mut by_period: BTreeMap<u64, Vec<(samples::Sample, &[u8])>> = BTreeMap::new();
+    for found in all.piece(part) {
+        let sample = samples::Sample {
+            mono_ns: found.mono_ns,
+            tid: found.tid,
+            text: 0,
+            text_bytes: 0,
+            reserved: 0,
+        };
+        let same = by_period.entry(found.ns).or_default();
+        same.push((sample, found.stack.0));
+    }
+    let mut lost = if cut.bounds.has_end { all.lost } else { 0 };
+    for (period_ns, samples) in by_period {
+        let head = Samples {
+            period_ns,
+            lost: std::mem::take(&mut lost),
+            flags: if all.has_kernel { HAS_KERNEL } else { 0 },
+            ..Samples::new_zeroed()
+        };
+        fits(write::samples(out, cut.session.uuid, &head, samples));
+    }
 }
 
 /// The session's header with its attributes, under the name of the host that a store holds it by.

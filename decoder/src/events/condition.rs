@@ -233,6 +233,7 @@ fn part_called(name: &str) -> Option<fn(ThreadTimes) -> u64> {
     Some(match name {
         "running" => |times| times.running_ns,
         "ready" => |times| times.ready_ns,
+        "throttled" => |times| times.throttled_ns,
         "waiting" => |times| times.waiting_ns,
         "waits" => |times| times.waits,
         "preempted" => |times| times.preemptions,

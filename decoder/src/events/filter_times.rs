@@ -2,6 +2,7 @@
 
 use crate::events::event::Lost;
 use crate::events::filter::{Filter, Moment};
+use crate::trace_file::samples::SampleAt;
 use crate::trace_file::session::Session;
 use crate::trace_file::thread_states::ThreadState;
 use crate::trace_file::time::SessionClock;
@@ -80,10 +81,22 @@ impl Filter {
                     does: state.does,
                     cpu: state.cpu,
                     is_last: state.is_last && to == state.to,
+                    is_throttled: state.is_throttled,
                     waits_for: session.switched.text_of(tid, &state),
                 });
             }
         });
+    }
+
+    /// The samples of where threads of a session's process ran, in the filter's threads and time, by thread and time.
+    #[must_use]
+    pub fn samples<'d>(&self, session: &'d Session) -> Vec<SampleAt<'d>> {
+        let (first, end) = self.bounds(&session.clock);
+        let first = first.map_or(0, |t_ns| session.on_mono(t_ns));
+        let end = end.map_or(u64::MAX, |t_ns| session.on_mono(t_ns));
+        let mut found = session.switched.samples.piece(&(first..end));
+        found.retain(|sample| self.thread_passes(sample.tid));
+        found
     }
 
     /// Whether no time can pass: the end is not after the beginning.

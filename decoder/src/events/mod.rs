@@ -31,3 +31,4 @@ mod slot_records;
 pub(crate) mod span;
 pub(crate) mod span_pairs;
 pub(crate) mod stats;
+pub(crate) mod stay;

@@ -58,6 +58,7 @@ impl Part for ThreadTimes {
         Self {
             running_ns: of(self.running_ns),
             ready_ns: of(self.ready_ns),
+            throttled_ns: of(self.throttled_ns),
             waiting_ns: of(self.waiting_ns),
             waits: of(self.waits),
             preemptions: of(self.preemptions),

@@ -5,6 +5,7 @@ use ringmark_format::{TypeId, Uuid};
 use crate::events::event::Event;
 use crate::events::payload::Payload;
 use crate::events::span::{Entered, Span};
+use crate::events::stay::Stay;
 use crate::trace_file::thread_times::ThreadTimes;
 
 /// Most records with fields of one span that are kept; a later one takes the place of the oldest.
@@ -76,6 +77,8 @@ struct Life {
     polls: u64,
     /// The threads that entered it; more than [`TIDS_MAX`] are not known.
     tids: Vec<u32>,
+    /// When a thread was in it and was seen, running or waiting.
+    seen: Vec<Stay>,
     /// An entry without an exit was met, or the other way round.
     is_torn: bool,
 }
@@ -183,6 +186,9 @@ impl OpenSpan {
             _ => life.times.zip(times).map(|(sum, times)| sum.and(times)),
         };
         life.busy_ns = life.busy_ns.saturating_add(took);
+        let stay = Stay::before(event, took);
+        life.seen
+            .extend(stay.is_seen(event.session).then_some(stay));
         if life.inside.is_empty() {
             let covered = ns(event, life.covered_since);
             life.covered_ns = life.covered_ns.saturating_add(covered);
@@ -249,6 +255,7 @@ impl OpenSpan {
             times: life.times.filter(|_| is_whole),
             is_inner: false,
             tids: life.tids,
+            seen: life.seen,
             words: [const { None }; 2],
             parts,
         })

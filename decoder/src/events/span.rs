@@ -6,12 +6,15 @@
 
 use crate::events::event::Event;
 use crate::events::payload::{FewBytes, Payload};
+use crate::events::stay::Stay;
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::FunctionUse;
+use crate::trace_file::samples::RanIn;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::thread_times::ThreadTimes;
 use crate::trace_file::value::Value;
+use crate::trace_file::waited_for::WaitedFor;
 
 /// A span with its beginning and its end. All times are in ns.
 #[derive(Debug, Clone)]
@@ -46,6 +49,8 @@ pub struct Span<'a> {
     /// Ids of the threads that were in it, if it can be entered: each once, none if they are more
     /// than 16.
     pub(crate) tids: Vec<u32>,
+    /// When threads were in it and were seen, running or waiting, if it can be entered.
+    pub(crate) seen: Vec<Stay>,
     /// Entry and exit of a call: what the record means, and its payload.
     pub(crate) words: [Option<(&'a FunctionUse, FewBytes)>; 2],
     /// The record that made it, then those with fields that were recorded later, the latest last.
@@ -89,6 +94,7 @@ impl<'a> Span<'a> {
             times: event.thread_times(total_ns),
             is_inner: false,
             tids: Vec::new(),
+            seen: Vec::new(),
             words: [const { None }; 2],
             parts: vec![(event.ty, event.payload.clone())],
         })
@@ -141,6 +147,34 @@ impl<'a> Span<'a> {
             _ if self.tids.contains(&end) => self.tids.clone(),
             _ => [&self.tids[..], &[end]].concat(),
         }
+    }
+
+    /// What its threads waited for while they were in it, as far as that was seen; the longest first.
+    #[must_use]
+    pub fn waited_for(&self) -> Vec<WaitedFor<'a>> {
+        let session = self.end.session;
+        let waited = |stay: Stay| session.waited_for(stay.tid, stay.from_ns, stay.to_ns);
+        WaitedFor::sums(self.stays().flat_map(waited))
+    }
+
+    /// What its threads ran while they were in it, by samples; the longest first.
+    #[must_use]
+    pub fn ran_in(&self) -> Vec<RanIn<'a>> {
+        let session = self.end.session;
+        let ran = |stay: Stay| session.ran_in(stay.tid, stay.from_ns, stay.to_ns);
+        RanIn::sums(self.stays().flat_map(ran))
+    }
+
+    /// The times in which a thread was in it, and may have been seen.
+    pub(crate) fn stays(&self) -> impl Iterator<Item = Stay> {
+        let whole = || Stay::before(&self.end, self.total_ns);
+        let whole = (self.entered.is_none() && !self.may_move()).then(whole);
+        whole.into_iter().chain(self.seen.iter().copied())
+    }
+
+    /// Whether it is a call on a stack of its own, which any thread may have begun.
+    fn may_move(&self) -> bool {
+        self.end.ty.function.is_some_and(|meaning| meaning.has_slot)
     }
 
     /// The argument or the result of a call that output calls so.

@@ -37,7 +37,7 @@ struct TypePieces {
 const NOT_ENTERED: &[u8] = b",\"busy_ns\":null,\"idle_ns\":null,\"polls\":null,\"whole\":null}\n";
 
 /// What a thread did, where no switches were recorded.
-const NO_STATES: &[u8] = b",\"running_ns\":null,\"ready_ns\":null,\"waiting_ns\":null,\"waits\":null,\"preemptions\":null";
+const NO_STATES: &[u8] = b",\"running_ns\":null,\"ready_ns\":null,\"throttled_ns\":null,\"waiting_ns\":null,\"waits\":null,\"preemptions\":null";
 
 impl SessionPieces {
     #[cold]
@@ -235,6 +235,7 @@ pub(super) fn did(session: &Session, times: Option<ThreadTimes>, out: &mut Vec<u
     for (name, figure) in [
         ("running_ns", times.map(|did| did.running_ns)),
         ("ready_ns", times.map(|did| did.ready_ns)),
+        ("throttled_ns", times.map(|did| did.throttled_ns)),
         ("waiting_ns", times.map(|did| did.waiting_ns)),
         ("waits", times.map(|did| did.waits)),
         ("preemptions", times.map(|did| did.preemptions)),

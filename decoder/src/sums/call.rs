@@ -99,6 +99,7 @@ impl<'a> Call<'a> {
             times: self.thread_times(end),
             is_inner: self.recursive,
             tids: Vec::new(),
+            seen: Vec::new(),
             words: [
                 self.entry.clone(),
                 exit.map(|meaning| (meaning, FewBytes::of(&end.payload))),

@@ -8,10 +8,12 @@ use crate::events::filter::Filter;
 use crate::events::span::Span;
 use crate::events::span_pairs::SpanPairs;
 use crate::events::stats::Stats;
+use crate::events::stay::Stay;
 use crate::sums::calls::Call;
 use crate::sums::function_times::{FunctionTimes, NoEnd, Profile};
 use crate::sums::picker::{Begun, Picker, Picks};
 use crate::sums::profiled::ProfiledFunction;
+use crate::sums::ran_functions::{PickedTimes, RanFunctions};
 use crate::sums::slowest::Slowest;
 use crate::sums::span_times::{SpanProfile, SpanTimes};
 use crate::trace_file::dump::Dump;
@@ -45,6 +47,9 @@ pub struct Figures<'d> {
     pub nameless: u64,
     /// Switches of threads that had no room when they were recorded; `None`: none were recorded.
     pub switches_lost: Option<u64>,
+    /// Functions that ran, by samples; with conditions those in the spans and calls that are counted. `None`: no samples were
+    /// taken.
+    pub ran: Option<RanFunctions>,
     /// Spans that were not followed, because too many were open at one time.
     pub left_out: u64,
 }
@@ -97,6 +102,8 @@ struct Sums<'d> {
     functions: Profile,
     events: Stats<'d>,
     slowest: Slowest<'d>,
+    /// When threads were in what was picked; `None`: all times count.
+    picked: Option<PickedTimes<'d>>,
 }
 
 impl<'d> Picks<'d> for Sums<'d> {
@@ -108,12 +115,21 @@ impl<'d> Picks<'d> for Sums<'d> {
 
     fn span(&mut self, span: Span<'d>) {
         self.spans.add(&span);
+        if let Some(picked) = &mut self.picked {
+            let session = span.end.session;
+            span.stays().for_each(|stay| picked.add(session, &stay));
+        }
         self.offer(span);
     }
 
     fn call(&mut self, call: &Call<'d>, end: &Event<'d>) {
         let did = call.thread_times(end);
         self.functions.add(call.session, call, did);
+        if let Some(picked) = &mut self.picked
+            && let Some(took_ns) = call.took_ns().filter(|_| !call.is_elsewhere())
+        {
+            picked.add(call.session, &Stay::before(end, took_ns));
+        }
         if self.slowest.wants(call.took_ns().unwrap_or(0))
             && let Some(span) = call.as_span(end)
         {
@@ -138,6 +154,7 @@ impl<'d> Sums<'d> {
 impl<'d> Walk<'d> {
     fn new(dump: &'d Dump, counted: Counted) -> Self {
         let pairs = SpanPairs::of_part(dump, &counted.records);
+        let has_conditions = counted.conditions.is_some();
         let filters = (counted.records, counted.conditions);
         Self {
             picker: Picker::new(filters, pairs, counted.tracers, true),
@@ -146,6 +163,7 @@ impl<'d> Walk<'d> {
                 functions: Profile::default(),
                 events: Stats::default(),
                 slowest: Slowest::new(counted.slowest),
+                picked: has_conditions.then(PickedTimes::default),
             },
         }
     }
@@ -172,7 +190,12 @@ impl<'d> Walk<'d> {
         native
             .filter(|span| filter.passes_cut(Some(span.ty)))
             .for_each(|span| sums.spans.add_open(span.ty));
+        let ran = match sums.picked {
+            Some(picked) => picked.ran(dump),
+            None => RanFunctions::all(dump, filter),
+        };
         Figures {
+            ran,
             nameless: sums.spans.nameless(),
             left_out: picker.pairs.left_out(),
             switches_lost: dump.switches_lost(),

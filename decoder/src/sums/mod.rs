@@ -35,6 +35,7 @@ pub(crate) mod path_walk;
 pub(crate) mod paths;
 pub(crate) mod picker;
 pub(crate) mod profiled;
+pub(crate) mod ran_functions;
 pub(crate) mod sampled;
 pub(crate) mod slowest;
 mod span_paths;

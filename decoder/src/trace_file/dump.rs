@@ -336,6 +336,7 @@ impl DumpBuilder {
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             kind::SWITCHES => self.session(uuid, place).take_switches(block.content)?,
             kind::WAITS => self.session(uuid, place).take_waits(block.content)?,
+            kind::SAMPLES => self.session(uuid, place).take_samples(block.content)?,
             kind::FOOTER => {}
             _ => self.dump.unknown_blocks += 1,
         }

@@ -8,6 +8,7 @@ use ringmark_format::seen_waits::{SeenWait, SeenWaits as Head};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
+use crate::trace_file::texts::{self, Texts};
 
 /// A wait is before this time, in ns: 73 years.
 const MONO_MAX_NS: u64 = 1 << 61;
@@ -24,8 +25,7 @@ struct Seen {
 /// What the threads of a process were seen waiting for.
 #[derive(Debug, Default)]
 pub(crate) struct SeenWaits {
-    texts: Vec<Box<[u8]>>,
-    numbers: HashMap<Box<[u8]>, u32>,
+    texts: Texts,
     /// By thread; by time once it is finished.
     threads: HashMap<u32, Vec<Seen>>,
 }
@@ -53,40 +53,29 @@ impl SeenWaits {
         let waits: Vec<_> = waits
             .filter_map(|bytes| SeenWait::read_from_bytes(bytes).ok())
             .collect();
+        let mut found = Vec::with_capacity(waits.len());
         for wait in &waits {
-            check(wait, texts.len())?;
+            check(wait)?;
+            let place = (wait.text, wait.text_bytes);
+            found.push(texts::part(texts, place, "end of a wait's text")?);
         }
-        for wait in waits {
-            let text = texts.get(range(&wait)).unwrap_or_default();
+        for (wait, text) in waits.iter().zip(found) {
             self.add(wait.tid, (wait.from_mono_ns, wait.to_mono_ns), text);
         }
         Ok(())
     }
 
     fn add(&mut self, tid: u32, (from, to): (u64, u64), text: &[u8]) {
-        let next = self.texts.len() as u32;
-        let number = match self.numbers.get(text) {
-            Some(number) => *number,
-            None => {
-                self.texts.push(text.into());
-                self.numbers.insert(text.into(), next);
-                next
-            }
-        };
+        let text = self.texts.number(text);
         let thread = self.threads.entry(tid).or_default();
-        thread.push(Seen {
-            from,
-            to,
-            text: number,
-        });
+        thread.push(Seen { from, to, text });
     }
 
     /// Takes in those of another session of the process.
     pub(crate) fn join(&mut self, other: Self) {
         for (tid, waits) in other.threads {
             for seen in waits {
-                let text = other.texts.get(seen.text as usize);
-                self.add(tid, (seen.from, seen.to), text.map_or(&[], |text| text));
+                self.add(tid, (seen.from, seen.to), other.texts.text(seen.text));
             }
         }
     }
@@ -94,7 +83,7 @@ impl SeenWaits {
     /// Puts them in order. A thread is in one wait at a time: one that begins before the end of the one before is left
     /// out.
     pub(crate) fn finish(&mut self) {
-        self.numbers = HashMap::new();
+        self.texts.finish();
         for waits in self.threads.values_mut() {
             waits.sort_by_key(|seen| (seen.from, seen.to));
             let mut end = 0;
@@ -116,10 +105,7 @@ impl SeenWaits {
         let all = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|seen| seen.to < from);
         let touching = all[first..].iter().take_while(move |seen| seen.from <= to);
-        touching.filter_map(|seen| {
-            let text = self.texts.get(seen.text as usize)?;
-            Some((seen.from, seen.to, &text[..]))
-        })
+        touching.map(|seen| (seen.from, seen.to, self.texts.text(seen.text)))
     }
 
     /// All that touch a span of time: thread, first and last look, text.
@@ -134,14 +120,8 @@ impl SeenWaits {
     }
 }
 
-/// Where the text of a wait stands.
-fn range(wait: &SeenWait) -> Range<usize> {
-    let from = wait.text as usize;
-    from..from.saturating_add(wait.text_bytes as usize)
-}
-
-/// Whether times and text of a wait can be.
-fn check(wait: &SeenWait, texts_bytes: usize) -> Result<(), Fault> {
+/// Whether the times of a wait can be.
+fn check(wait: &SeenWait) -> Result<(), Fault> {
     let value = |what, found, expected| Fault::Value {
         what,
         found,
@@ -153,14 +133,6 @@ fn check(wait: &SeenWait, texts_bytes: usize) -> Result<(), Fault> {
     }
     if to < from {
         return Err(value("end of a wait", to, from));
-    }
-    let end = range(wait).end;
-    if end > texts_bytes {
-        return Err(value(
-            "end of a wait's text",
-            end as u64,
-            texts_bytes as u64,
-        ));
     }
     Ok(())
 }

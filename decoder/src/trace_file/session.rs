@@ -18,6 +18,7 @@ use crate::trace_file::finished_spans::ReachingSpans;
 use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::packed_stream::PackedStream;
 use crate::trace_file::progress::HostProgress;
+use crate::trace_file::samples::{RanIn, SampleAt};
 use crate::trace_file::schema::Schema;
 use crate::trace_file::switch_blocks::SwitchBlocks;
 use crate::trace_file::switched::Switched;
@@ -123,6 +124,11 @@ impl Session {
             .is_some_and(|header| header.clock == Clock::Coarse as u32)
     }
 
+    /// A time since the session's start as `CLOCK_MONOTONIC` in ns.
+    pub(crate) const fn on_mono(&self, t_ns: u64) -> u64 {
+        self.clock.mono_zero_ns.saturating_add(t_ns)
+    }
+
     /// What a thread did between two of its records, by their times since the session's start in ns; `None`: it
     /// is not known, as where the trace has no switches of it. Its times make up that from the one to the other.
     #[must_use]
@@ -139,12 +145,52 @@ impl Session {
     /// in ns; the longest first.
     #[must_use]
     pub fn waited_for(&self, tid: u32, from_ns: u64, to_ns: u64) -> Vec<WaitedFor<'_>> {
-        let on_mono = |t_ns: u64| self.clock.mono_zero_ns.saturating_add(t_ns);
         if !self.has_times() {
             return Vec::new();
         }
         self.switched
-            .waited_for(tid, on_mono(from_ns), on_mono(to_ns))
+            .waited_for(tid, self.on_mono(from_ns), self.on_mono(to_ns))
+    }
+
+    /// Where a thread ran between two moments, as far as samples met it, by their times since the session's start in ns; the
+    /// longest first.
+    #[must_use]
+    pub fn ran_in(&self, tid: u32, from_ns: u64, to_ns: u64) -> Vec<RanIn<'_>> {
+        if !self.has_times() {
+            return Vec::new();
+        }
+        let part = self.on_mono(from_ns)..self.on_mono(to_ns);
+        self.switched.samples.ran_in(tid, &part)
+    }
+
+    /// Whether a thread was seen, running or waiting, between two moments.
+    pub(crate) fn was_seen(&self, tid: u32, from_ns: u64, to_ns: u64) -> bool {
+        let (from, to) = (self.on_mono(from_ns), self.on_mono(to_ns));
+        self.switched.was_seen(tid, from, to)
+    }
+
+    /// All samples of where the threads of its process ran, by thread and time.
+    #[must_use]
+    pub fn samples(&self) -> Vec<SampleAt<'_>> {
+        self.switched.samples.piece(&(0..u64::MAX))
+    }
+
+    /// Whether samples were taken of where the threads of its process ran.
+    #[must_use]
+    pub fn has_samples(&self) -> bool {
+        self.switched.samples.are_there
+    }
+
+    /// Whether those are of the kernel's own code, too.
+    #[must_use]
+    pub fn has_kernel_samples(&self) -> bool {
+        self.switched.samples.has_kernel
+    }
+
+    /// Samples that had no room when they were taken.
+    #[must_use]
+    pub fn samples_lost(&self) -> u64 {
+        self.switched.samples.lost
     }
 
     /// All waits that were seen of its process: thread, first and last look on its `CLOCK_MONOTONIC` in ns, text.
@@ -170,8 +216,7 @@ impl Session {
         if self.thread_times(tid, from_ns, to_ns).is_none() {
             return;
         }
-        let on_mono = |t_ns: u64| self.clock.mono_zero_ns.saturating_add(t_ns);
-        let (from, to) = (on_mono(from_ns), on_mono(to_ns));
+        let (from, to) = (self.on_mono(from_ns), self.on_mono(to_ns));
         self.switched.off(tid, from, to, |state| {
             let ns = state.to.min(to).saturating_sub(state.from.max(from));
             if ns > 0 {

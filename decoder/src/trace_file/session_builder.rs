@@ -162,6 +162,11 @@ impl SessionBuilder {
         self.switches.take_waits(content)
     }
 
+    /// Takes in a part of where the threads of its process ran.
+    pub(crate) fn take_samples(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.switches.take_samples(content)
+    }
+
     /// Takes slots of a segment that is not read: what its index lists is not missing.
     pub(crate) fn leave_out(&mut self, slots: &[IndexSlot]) {
         let of_index = |slot: &IndexSlot| IndexSlot {

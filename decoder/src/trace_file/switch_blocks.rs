@@ -1,4 +1,4 @@
-//! SWITCHES blocks: checked one by one, then put together for each process, with its WAITS blocks.
+//! SWITCHES blocks: checked one by one, then put together for each process, with its WAITS and SAMPLES blocks.
 
 use std::mem::size_of;
 
@@ -6,6 +6,7 @@ use ringmark_format::switches::{Switch, Switches};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
+use crate::trace_file::samples::StackSamples;
 use crate::trace_file::seen_waits::SeenWaits;
 use crate::trace_file::switched::{Stretch, Switched};
 
@@ -72,6 +73,7 @@ impl SwitchBlock {
 pub(crate) struct SwitchBlocks {
     switches: Vec<SwitchBlock>,
     waits: SeenWaits,
+    samples: StackSamples,
 }
 
 impl SwitchBlocks {
@@ -86,10 +88,16 @@ impl SwitchBlocks {
         self.waits.take(content)
     }
 
+    /// Takes in the content of a SAMPLES block.
+    pub(crate) fn take_samples(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.samples.take(content)
+    }
+
     /// Takes in those of another session of the process.
     pub(crate) fn join(&mut self, other: Self) {
         self.switches.extend(other.switches);
         self.waits.join(other.waits);
+        self.samples.join(other.samples);
     }
 
     /// Puts the blocks in order. Of two that hold the same time, the one that begins first counts.
@@ -97,7 +105,8 @@ impl SwitchBlocks {
         let key = |block: &SwitchBlock| (block.head.from_mono_ns, u64::MAX - block.head.to_mono_ns);
         self.switches.sort_by_key(key);
         self.waits.finish();
-        let mut found = Switched::with(self.waits);
+        self.samples.finish();
+        let mut found = Switched::with(self.waits, self.samples);
         let mut end = None;
         for block in self.switches {
             let (from, to) = (block.head.from_mono_ns, block.head.to_mono_ns);

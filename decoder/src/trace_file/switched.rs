@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use ringmark_format::switches::{NO_CPU, SLACK_NS, Switch, Switches, turn};
 
+use crate::trace_file::samples::StackSamples;
 use crate::trace_file::seen_waits::SeenWaits;
 use crate::trace_file::thread_times::ThreadTimes;
 
@@ -39,7 +40,7 @@ pub(super) struct Packed(u64);
 impl Packed {
     fn of(switch: &Switch) -> Self {
         let turn = match switch.turn {
-            known @ turn::RUNS..=turn::SEEN => u64::from(known),
+            known @ turn::RUNS..=turn::UNTHROTTLED => u64::from(known),
             _ => 0,
         };
         Self(switch.mono_ns << 3 | turn)
@@ -54,9 +55,14 @@ impl Packed {
         (self.0 & 7) as u16
     }
 
+    /// Whether the limit of its control group had kept the thread from running up to then.
+    pub(super) const fn ends_throttling(self) -> bool {
+        self.number() == turn::UNTHROTTLED
+    }
+
     pub(super) const fn turn(self) -> Turn {
         match self.number() {
-            turn::RUNS => Turn::Runs,
+            turn::RUNS | turn::UNTHROTTLED => Turn::Runs,
             turn::READY => Turn::Ready,
             turn::WAITS => Turn::Waits,
             turn::ENDED => Turn::Ended,
@@ -94,13 +100,16 @@ pub(crate) struct Switched {
     losses: Vec<(Stretch, u64)>,
     /// What threads were seen waiting for.
     pub(super) waits: SeenWaits,
+    /// Where threads ran.
+    pub(crate) samples: StackSamples,
 }
 
 impl Switched {
-    /// None yet, of threads that were seen in these waits.
-    pub(super) fn with(waits: SeenWaits) -> Self {
+    /// None yet, of threads that were seen in these waits, and that ran there.
+    pub(super) fn with(waits: SeenWaits, samples: StackSamples) -> Self {
         Self {
             waits,
+            samples,
             ..Self::default()
         }
     }
@@ -124,6 +133,11 @@ impl Switched {
     /// What threads were seen waiting for in a part of the time: thread, first and last look, text.
     pub(crate) fn waits_piece(&self, part: &Range<u64>) -> Vec<(u32, u64, u64, &[u8])> {
         self.waits.piece(part)
+    }
+
+    /// Whether a thread was seen, running or waiting, between two moments.
+    pub(crate) fn was_seen(&self, tid: u32, from: u64, to: u64) -> bool {
+        self.waits.touching(tid, from, to).next().is_some() || self.samples.are_in(tid, &(from..to))
     }
 
     /// Whether it was looked at what threads wait for.
@@ -247,7 +261,7 @@ impl Walk {
             times: ThreadTimes::default(),
         };
         for switch in inside.get(passed..)? {
-            walk.step(switch.mono_ns(), switch.turn())?;
+            walk.step(switch.mono_ns(), switch.turn(), switch.ends_throttling())?;
         }
         if walk.now != Turn::Runs {
             walk.end(after.first(), to)?;
@@ -257,13 +271,14 @@ impl Walk {
     }
 
     /// Goes on to a switch.
-    fn step(&mut self, at: u64, turn: Turn) -> Option<()> {
+    fn step(&mut self, at: u64, turn: Turn, ends_throttling: bool) -> Option<()> {
         let (ns, times) = (at - self.at, &mut self.times);
         match (self.now, turn) {
             (_, Turn::Seen) => return Some(()),
             (Turn::Runs, Turn::Ready | Turn::Waits) => times.running_ns += ns,
             (Turn::Ready, Turn::Runs) => {
                 times.ready_ns += ns;
+                times.throttled_ns += if ends_throttling { ns } else { 0 };
                 times.preemptions += 1;
             }
             (Turn::Waits, Turn::Runs) => {
@@ -283,7 +298,7 @@ impl Walk {
         }
         let next = next.filter(|next| next.turn() == Turn::Runs)?;
         match next.mono_ns() - to <= SLACK_NS {
-            true => self.step(to, Turn::Runs),
+            true => self.step(to, Turn::Runs, next.ends_throttling()),
             false => None,
         }
     }
@@ -368,7 +383,7 @@ mod tests {
         assert_eq!(parts(&twice, 11 * MS, 13 * MS), None, "one is missing");
         let ended = [(1, turn::SEEN), (10 * MS, turn::ENDED)];
         assert_eq!(parts(&ended, 11 * MS, 13 * MS), None);
-        let later = [(1, turn::SEEN), (10 * MS, 6)];
+        let later = [(1, turn::SEEN), (10 * MS, 7)];
         assert_eq!(parts(&later, 5 * MS, 13 * MS), None, "of a later version");
         assert_eq!(parts(&later, 5 * MS, 9 * MS), Some([4 * MS, 0, 0]));
     }

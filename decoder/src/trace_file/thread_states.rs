@@ -29,6 +29,8 @@ pub struct ThreadState<'d> {
     pub cpu: Option<u16>,
     /// Whether the thread ended with it.
     pub is_last: bool,
+    /// Whether its control group had used up its time on processors; a thread that is ready alone.
+    pub is_throttled: bool,
     /// What it was seen waiting for; `None`: it did not wait, or that was not seen.
     pub waits_for: Option<WaitText<'d>>,
 }
@@ -41,6 +43,7 @@ pub(crate) struct MonoState {
     pub(crate) does: ThreadDoes,
     pub(crate) cpu: Option<u16>,
     pub(crate) is_last: bool,
+    pub(crate) is_throttled: bool,
 }
 
 impl Switched {
@@ -83,7 +86,7 @@ impl Switched {
             if next.1 == Turn::Seen {
                 continue;
             }
-            let state = since.and_then(|begun| between(begun, next));
+            let state = since.and_then(|begun| between_switches(begun, next, *one));
             let off = state.filter(|state| state.does != ThreadDoes::Runs);
             off.into_iter().for_each(&mut each);
             since = Some(next);
@@ -108,7 +111,8 @@ fn of_stretch(
             if next.1 == Turn::Seen {
                 continue;
             }
-            between(begun, next).into_iter().for_each(&mut *each);
+            let state = between_switches(begun, next, *one);
+            state.into_iter().for_each(&mut *each);
         }
         since = Some(next);
     }
@@ -141,6 +145,15 @@ fn between((from, begun, cpu): Since, (to, next, next_cpu): Since) -> Option<Mon
     state(from, to, did).map(|state| MonoState { is_last, ..state })
 }
 
+/// The same of two switches, of which the second one says whether its thread had been throttled.
+fn between_switches(begun: Since, next: Since, one: Packed) -> Option<MonoState> {
+    let state = between(begun, next)?;
+    Some(MonoState {
+        is_throttled: one.ends_throttling() && state.does == ThreadDoes::Ready,
+        ..state
+    })
+}
+
 fn state(from: u64, to: u64, (does, cpu): (ThreadDoes, u16)) -> Option<MonoState> {
     let cpu = (cpu != NO_CPU).then_some(cpu);
     (from < to).then_some(MonoState {
@@ -149,6 +162,7 @@ fn state(from: u64, to: u64, (does, cpu): (ThreadDoes, u16)) -> Option<MonoState
         does,
         cpu,
         is_last: false,
+        is_throttled: false,
     })
 }
 
@@ -223,7 +237,7 @@ mod tests {
             known(&[(0, 40, &twice)], &[]),
             [(20, 30, 'r'), (30, 40, 'w')]
         );
-        let later = [(10, turn::RUNS), (20, 6), (30, turn::RUNS)];
+        let later = [(10, turn::RUNS), (20, 7), (30, turn::RUNS)];
         assert_eq!(known(&[(0, 40, &later)], &[]), [(30, 40, 'r')]);
         let gap: [Given<'_>; 2] = [
             (0, 40, &[(10, turn::RUNS), (20, turn::WAITS)]),

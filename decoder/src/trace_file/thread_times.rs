@@ -7,6 +7,8 @@ pub struct ThreadTimes {
     pub running_ns: u64,
     /// ns in which it could run, and another thread had got its processor.
     pub ready_ns: u64,
+    /// ns of those in which its control group had used up its time on processors.
+    pub throttled_ns: u64,
     /// ns in which it waited, and those from woken to running.
     pub waiting_ns: u64,
     /// How often it began to wait.
@@ -29,6 +31,7 @@ impl ThreadTimes {
         Self {
             running_ns: self.running_ns.saturating_add(other.running_ns),
             ready_ns: self.ready_ns.saturating_add(other.ready_ns),
+            throttled_ns: self.throttled_ns.saturating_add(other.throttled_ns),
             waiting_ns: self.waiting_ns.saturating_add(other.waiting_ns),
             waits: self.waits.saturating_add(other.waits),
             preemptions: self.preemptions.saturating_add(other.preemptions),
@@ -41,6 +44,7 @@ impl ThreadTimes {
         Self {
             running_ns: self.running_ns.saturating_sub(part.running_ns),
             ready_ns: self.ready_ns.saturating_sub(part.ready_ns),
+            throttled_ns: self.throttled_ns.saturating_sub(part.throttled_ns),
             waiting_ns: self.waiting_ns.saturating_sub(part.waiting_ns),
             waits: self.waits.saturating_sub(part.waits),
             preemptions: self.preemptions.saturating_sub(part.preemptions),

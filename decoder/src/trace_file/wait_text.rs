@@ -1,5 +1,7 @@
 //! The text of a wait that was seen.
 
+use crate::trace_file::texts;
+
 /// What a thread waited for, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaitText<'d> {
@@ -21,8 +23,7 @@ impl<'d> WaitText<'d> {
 
     /// The functions that waited, the innermost first.
     pub fn functions(&self) -> impl Iterator<Item = &'d [u8]> {
-        let lines = self.lines.split(|byte| *byte == b'\n');
-        lines.filter(|line| !line.is_empty())
+        texts::functions(self.lines)
     }
 }
 

@@ -1,5 +1,8 @@
 //! What a thread waited for between two of its records, as far as it was seen.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use crate::trace_file::switched::Switched;
 use crate::trace_file::thread_states::ThreadDoes;
 use crate::trace_file::wait_text::WaitText;
@@ -16,13 +19,29 @@ pub struct WaitedFor<'d> {
     pub times: u64,
 }
 
+impl<'d> WaitedFor<'d> {
+    /// Those with one text together, the longest first.
+    pub(crate) fn sums(all: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut found: BTreeMap<WaitText<'d>, (u64, u64)> = BTreeMap::new();
+        for waited in all {
+            let (ns, times) = found.entry(waited.text).or_default();
+            *ns = ns.saturating_add(waited.ns);
+            *times += waited.times;
+        }
+        let waited = |(text, (ns, times))| WaitedFor { text, ns, times };
+        let mut found: Vec<_> = found.into_iter().map(waited).collect();
+        found.sort_by_key(|waited| (Reverse(waited.ns), waited.text));
+        found
+    }
+}
+
 impl Switched {
     /// What a thread waited for between two moments of `CLOCK_MONOTONIC`, the longest first.
     pub(crate) fn waited_for(&self, tid: u32, from: u64, to: u64) -> Vec<WaitedFor<'_>> {
-        let mut found: Vec<(&[u8], u64, u64)> = Vec::new();
-        let mut add = |text, ns| match found.iter_mut().find(|(known, ..)| *known == text) {
-            Some((_, sum, times)) => (*sum, *times) = (sum.saturating_add(ns), *times + 1),
-            None => found.push((text, ns, 1)),
+        let mut found = Vec::new();
+        let mut add = |text, ns| {
+            let (text, times) = (WaitText::of(text), 1);
+            found.push(WaitedFor { text, ns, times });
         };
         if self.times(tid, from, to).is_some() {
             self.off(tid, from, to, |state| {
@@ -39,12 +58,6 @@ impl Switched {
                 add(text, last.min(to).saturating_sub(first.max(from)));
             }
         }
-        found.sort_by_key(|(text, ns, _)| (std::cmp::Reverse(*ns), *text));
-        let waited = found.into_iter().map(|(text, ns, times)| WaitedFor {
-            text: WaitText::of(text),
-            ns,
-            times,
-        });
-        waited.collect()
+        WaitedFor::sums(found)
     }
 }

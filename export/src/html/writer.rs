@@ -19,6 +19,9 @@ use crate::timeline::plan::Plan;
 use crate::timeline::processes::{Process, printable, processes};
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
+/// Why a thread that could run did not.
+const THROTTLED: &[u8] = b"the limit of its control group";
+
 /// A page that is being made.
 pub(crate) struct Html<'w, 'p, 'a, W> {
     plan: &'p Plan<'a>,
@@ -381,6 +384,9 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
                     self.text.extend_from_slice(before);
                     escape::text(function, &mut self.text);
                 }
+            }
+            if state.is_throttled {
+                self.text.extend_from_slice(THROTTLED);
             }
             let args = self.take_text();
             self.states.entry(thread.0).or_default().push(Shown {

@@ -10,6 +10,7 @@ use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Windo
 use crate::ending::{Ending, EndingBlock};
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
+use crate::samples::{Sample, Samples};
 use crate::seen_waits::{SeenWait, SeenWaits};
 use crate::stream::{HostClock, HostClockSource};
 use crate::switches::{Switch, Switches};
@@ -223,8 +224,43 @@ fn switches_block(
     block(out, header(kind::SWITCHES, session), &content)
 }
 
-/// Most bytes of waits and texts of one block, but for the last one.
-const WAITS_BYTES: usize = 1 << 20;
+/// Most bytes of structs and texts of one block, but for the last one.
+const TEXTS_BYTES: usize = 1 << 20;
+
+/// Structs of a block with the texts that they point to, each text once.
+#[derive(Default)]
+struct WithTexts<'t> {
+    fixed: Vec<u8>,
+    texts: Vec<u8>,
+    places: BTreeMap<&'t [u8], u32>,
+}
+
+impl<'t> WithTexts<'t> {
+    /// Where a text stands.
+    fn place(&mut self, text: &'t [u8]) -> u32 {
+        let texts = &mut self.texts;
+        *self.places.entry(text).or_insert_with(|| {
+            texts.extend_from_slice(text);
+            (texts.len() - text.len()) as u32
+        })
+    }
+
+    const fn is_full(&self) -> bool {
+        self.fixed.len() + self.texts.len() >= TEXTS_BYTES
+    }
+
+    /// Appends a block of them behind its head, and forgets them.
+    fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        header: BlockHeader,
+        head: &[u8],
+    ) -> Result<(), CodecError> {
+        let content = [head, &self.fixed, &self.texts].concat();
+        *self = Self::default();
+        block(out, header, &content)
+    }
+}
 
 /// Appends WAITS blocks with these waits: where their texts stand is filled in. As many blocks as are needed.
 ///
@@ -235,44 +271,67 @@ pub fn seen_waits<'t>(
     session: Uuid,
     waits: impl IntoIterator<Item = (SeenWait, &'t [u8])>,
 ) -> Result<(), CodecError> {
-    let (mut fixed, mut texts) = (Vec::new(), Vec::new());
-    let mut places: BTreeMap<&[u8], u32> = BTreeMap::new();
+    let mut all = WithTexts::default();
+    let append = |all: &mut WithTexts<'_>, out: &mut Vec<u8>| {
+        let head = SeenWaits {
+            waits: (all.fixed.len() / SeenWait::BYTES) as u32,
+            texts_bytes: all.texts.len() as u32,
+        };
+        all.append(out, header(kind::WAITS, session), head.as_bytes())
+    };
     for (wait, text) in waits {
-        let place = *places.entry(text).or_insert_with(|| {
-            texts.extend_from_slice(text);
-            (texts.len() - text.len()) as u32
-        });
         let wait = SeenWait {
-            text: place,
+            text: all.place(text),
             text_bytes: text.len() as u32,
             ..wait
         };
-        fixed.extend_from_slice(wait.as_bytes());
-        if fixed.len() + texts.len() >= WAITS_BYTES {
-            waits_block(out, session, &fixed, &texts)?;
-            (fixed, texts, places) = Default::default();
+        all.fixed.extend_from_slice(wait.as_bytes());
+        if all.is_full() {
+            append(&mut all, out)?;
         }
     }
-    if fixed.is_empty() {
-        return Ok(());
+    match all.fixed.is_empty() {
+        true => Ok(()),
+        false => append(&mut all, out),
     }
-    waits_block(out, session, &fixed, &texts)
 }
 
-fn waits_block(
+/// Appends SAMPLES blocks with these samples: where their texts stand is filled in, and how many there are in `head`. As
+/// many blocks as are needed, at least one if some are lost; the first one has the loss.
+///
+/// # Errors
+/// [`CodecError::TooLarge`]: a text of 3 MiB.
+pub fn samples<'t>(
     out: &mut Vec<u8>,
     session: Uuid,
-    fixed: &[u8],
-    texts: &[u8],
+    head: &Samples,
+    samples: impl IntoIterator<Item = (Sample, &'t [u8])>,
 ) -> Result<(), CodecError> {
-    let head = SeenWaits {
-        waits: (fixed.len() / SeenWait::BYTES) as u32,
-        texts_bytes: texts.len() as u32,
+    let (mut all, mut lost) = (WithTexts::default(), head.lost);
+    let mut append = |all: &mut WithTexts<'_>, out: &mut Vec<u8>| {
+        let head = Samples {
+            samples: (all.fixed.len() / Sample::BYTES) as u32,
+            texts_bytes: all.texts.len() as u32,
+            lost: core::mem::take(&mut lost),
+            ..*head
+        };
+        all.append(out, header(kind::SAMPLES, session), head.as_bytes())
     };
-    let mut content = head.as_bytes().to_vec();
-    content.extend_from_slice(fixed);
-    content.extend_from_slice(texts);
-    block(out, header(kind::WAITS, session), &content)
+    for (sample, text) in samples {
+        let sample = Sample {
+            text: all.place(text),
+            text_bytes: text.len() as u32,
+            ..sample
+        };
+        all.fixed.extend_from_slice(sample.as_bytes());
+        if all.is_full() {
+            append(&mut all, out)?;
+        }
+    }
+    match all.fixed.is_empty() && head.lost == 0 {
+        true => Ok(()),
+        false => append(&mut all, out),
+    }
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

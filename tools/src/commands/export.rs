@@ -127,7 +127,8 @@ folded: for each stack the ns in its innermost span or call. A span of tracing
 is below the span around it, or below its process. Not carried: everything that
 has no duration, arguments, what has no beginning or no end. --state has the ns
 in which threads did one thing, where switches were recorded (--sched): of what
---name and --min-time leave out, they are of what is around it.
+--name and --min-time leave out, they are of what is around it. --samples has the
+functions that ran in each thread, by samples (--sample).
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
@@ -175,6 +176,9 @@ pub(crate) struct Args {
     /// With --format folded: the time in which threads did this, where their switches were recorded
     #[arg(long, value_enum)]
     state: Option<State>,
+    /// With --format folded: the functions that ran, by samples (--sample)
+    #[arg(long, conflicts_with_all = ["state", "name", "conditions", "level", "min_time"])]
+    samples: bool,
     /// Where to write it, '-' for standard output. By default a file here with FILE's name and the
     /// format's ending; one that is there becomes OUT.old
     #[arg(short, long, value_name = "OUT")]
@@ -185,8 +189,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.check_state()?;
+        self.check_folded()?;
         let format = match self.format.writer(self.state) {
+            Writer::File(Format::Folded(_)) if self.samples => Some(Format::FoldedSamples),
             Writer::File(format) => Some(format),
             Writer::Folder => None,
             Writer::Rows => return self.rows(),
@@ -205,6 +210,11 @@ impl Args {
                 "no switches of threads: record with --sched, for --state to say what threads did";
             return Err(Failure::unreadable(text).into());
         }
+        if self.samples && !dump.sessions.iter().any(Session::has_samples) {
+            let text =
+                "no samples of what ran: record with --sample 99, for --samples to show them";
+            return Err(Failure::unreadable(text).into());
+        }
         let plan = self.exported.plan(&dump)?;
         let shown = self.write(&plan, format)?;
         self.exported.tell_if_nothing(&dump, &shown);
@@ -213,16 +223,21 @@ impl Args {
         Ok(exit_of(&dump, is_running))
     }
 
-    /// Whether --state fits the format.
-    fn check_state(&self) -> anyhow::Result<()> {
-        if self.state.is_none() || self.format == Name::Folded {
+    /// Whether --state and --samples fit the format.
+    fn check_folded(&self) -> anyhow::Result<()> {
+        let option = match (self.state, self.samples) {
+            (Some(_), _) => "--state",
+            (None, true) => "--samples",
+            (None, false) => return Ok(()),
+        };
+        if self.format == Name::Folded {
             return Ok(());
         }
         let found = self.format.to_possible_value();
         let found = found
             .as_ref()
             .map_or("another", clap::builder::PossibleValue::get_name);
-        let text = format!("--state: found --format {found}, expected --format folded");
+        let text = format!("{option}: found --format {found}, expected --format folded");
         Err(Failure::usage(&text).into())
     }
 

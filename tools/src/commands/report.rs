@@ -20,7 +20,9 @@ use crate::options::rows::{LinesOption, SortBy};
 use crate::output::endings;
 use crate::tables::profile_table::TracerProfile;
 use crate::tables::slowest::Source;
-use crate::tables::{cover, event_table, host_table, profile_table, slowest, span_table, summary};
+use crate::tables::{
+    cover, event_table, host_table, profile_table, ran_table, slowest, span_table, summary,
+};
 use crate::tracing::tracer_session::TracerSession;
 
 /// Count events, spans and calls, and sum up their durations
@@ -32,6 +34,10 @@ without the spans and calls inside; one inside another of its name is in TOTAL
 once. For a span of 'tracing' SELF is the time in which threads were in it, and
 in nothing inside. P50 and P99 are within 1 %. NO START and NO END count
 spans that the trace does not hold whole; the times are those of the others.
+
+Of what was recorded with --sample a table follows: the functions that ran, by
+samples, in all threads, or in the spans and calls that --name and --where
+choose.
 
 A function tracer of kind 'profile' counts in the process and writes no
 records. With -p Ringmark requests the counts from it. A trace file holds them
@@ -387,7 +393,10 @@ impl Args {
             .iter()
             .take(self.lines.of(events.len()))
             .map(|row| row.as_json(&head));
-        for row in spans.chain(profiles).chain(events) {
+        let ran = figures.ran.iter();
+        let ran =
+            ran.flat_map(|ran| ran_table::as_json(ran, &head).take(self.lines.of(usize::MAX)));
+        for row in spans.chain(ran).chain(profiles).chain(events) {
             writeln!(out, "{row}")?;
         }
         Ok(())

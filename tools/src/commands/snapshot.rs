@@ -9,7 +9,7 @@ use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, 
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::endings;
-use crate::recording::sched::{ThreadOptions, Watches};
+use crate::recording::watches::{ThreadOptions, Watches};
 use crate::tracing::tracer_session::TracerSession;
 use ringmark_console::file::{DEFAULT_FILE, destination};
 use ringmark_console::signals::Signals;
@@ -114,7 +114,7 @@ impl Args {
     fn watches(&self) -> anyhow::Result<Option<Watches>> {
         let watches = self.threads.watches();
         if watches.is_some() && !self.on_trigger {
-            let text = "--sched, --waits: found no --on-trigger, which they need: what threads did is kept from the command's start on";
+            let text = "--sched, --waits, --sample: found no --on-trigger, which they need: what threads did is kept from the command's start on";
             return Err(Failure::usage(text).into());
         }
         Ok(watches)

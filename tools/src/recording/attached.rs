@@ -12,8 +12,8 @@ use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection};
 
 use super::outcome::Outcome;
-use super::sched::{ThreadOptions, Watches};
 use super::sessions::Display;
+use super::watches::{ThreadOptions, Watches};
 use crate::tracing::lease;
 use crate::tracing::moved_sites::MovedSites;
 use crate::tracing::one_tracer::OneTracer;

@@ -8,7 +8,7 @@ use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection, SessionInfo};
 
 use super::outcome::Outcome;
-use super::sched::{ThreadOptions, Watches};
+use super::watches::{ThreadOptions, Watches};
 use ringmark_console::descriptors;
 use ringmark_console::note;
 use ringmark_console::progress::ProgressLine;

@@ -38,6 +38,7 @@ pub(crate) struct JsonRow<'r> {
     /// What threads did in `total_ns`, and of how many spans that is not known.
     pub(crate) running_ns: Option<u64>,
     pub(crate) ready_ns: Option<u64>,
+    pub(crate) throttled_ns: Option<u64>,
     pub(crate) waiting_ns: Option<u64>,
     pub(crate) waits: Option<u64>,
     pub(crate) preemptions: Option<u64>,
@@ -84,6 +85,7 @@ pub(crate) fn line(head: &Head, row: &JsonRow<'_>) -> String {
     add("session", &or_null(head.session.as_deref().map(string)));
     let target = Some(row.target).filter(|target| !target.is_empty());
     add("target", &or_null(target.map(string)));
+    add("throttled_ns", &number(row.throttled_ns));
     add("total_ns", &number(row.total_ns));
     add("tracer", &or_null(row.tracer.map(string)));
     add("unknown_self", &number(row.unknown_self));

@@ -8,6 +8,7 @@ pub(crate) mod host_table;
 mod json_row;
 pub(crate) mod path_table;
 pub(crate) mod profile_table;
+pub(crate) mod ran_table;
 pub(crate) mod ring_table;
 pub(crate) mod session_table;
 pub(crate) mod slowest;

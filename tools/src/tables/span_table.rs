@@ -127,6 +127,7 @@ impl SpanRow {
                 max_ns: times.map(|t| t.longest),
                 running_ns: did.map(|did| did.running_ns),
                 ready_ns: did.map(|did| did.ready_ns),
+                throttled_ns: did.map(|did| did.throttled_ns),
                 waiting_ns: did.map(|did| did.waiting_ns),
                 waits: did.map(|did| did.waits),
                 preemptions: did.map(|did| did.preemptions),

@@ -68,11 +68,7 @@ fn cells(did: Option<ThreadTimes>) -> [String; 5] {
 pub(crate) fn in_words(did: ThreadTimes) -> String {
     let mut parts = [
         (did.running_ns, "running", String::new()),
-        (
-            did.ready_ns,
-            "ready",
-            format!(" (preempted {})", counted(did.preemptions, "time")),
-        ),
+        (did.ready_ns, "ready", ready_words(did)),
         (
             did.waiting_ns,
             "waiting",
@@ -83,6 +79,18 @@ pub(crate) fn in_words(did: ThreadTimes) -> String {
     let parts = parts.iter().filter(|(ns, ..)| *ns > 0);
     let parts = parts.map(|(ns, what, more)| format!("{what} {}{more}", duration(*ns)));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Why a thread was ready and did not run.
+fn ready_words(did: ThreadTimes) -> String {
+    let preempted = counted(did.preemptions, "time");
+    match did.throttled_ns {
+        0 => format!(" (preempted {preempted})"),
+        ns => format!(
+            " (preempted {preempted}; {} of it by the limit of its control group)",
+            duration(ns)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -97,10 +105,21 @@ mod tests {
             waiting_ns: 20_000_000,
             waits: 2,
             preemptions: 1,
+            throttled_ns: 0,
         };
         assert_eq!(
             in_words(did),
             "waiting 20.0 ms in 2 waits, running 2.00 ms, ready 1.00 us (preempted 1 time)"
+        );
+        let throttled = ThreadTimes {
+            ready_ns: 60_000_000,
+            throttled_ns: 58_000_000,
+            preemptions: 2,
+            ..ThreadTimes::default()
+        };
+        assert_eq!(
+            in_words(throttled),
+            "ready 60.0 ms (preempted 2 times; 58.0 ms of it by the limit of its control group)"
         );
         let ran = ThreadTimes {
             running_ns: 5,

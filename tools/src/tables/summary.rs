@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use ringmark_decoder::{Counted, Cover, Dump, Figures};
 
 use super::profile_table::{self, TracerProfile};
-use super::{cover, event_table, span_table, state_table};
+use super::{cover, event_table, ran_table, span_table, state_table};
 use crate::options::calls::CallOptions;
 use crate::options::rows::SortBy;
 use ringmark_console::units::{count, counted, duration};
 use ringmark_console::{Style, Table, columns, note};
 
-/// The tables of a trace: spans, profiles, events. One without rows is left out, unless all are.
+/// The tables of a trace: spans, functions that ran, profiles, events. One without rows is left out, unless all are.
 pub(crate) fn tables(
     figures: &Figures<'_>,
     profiles: &[TracerProfile],
@@ -24,6 +24,7 @@ pub(crate) fn tables(
         tables.push(span_table::table(&spans, figures));
         tables.extend(state_table::table(&spans, figures));
     }
+    tables.extend(figures.ran.as_ref().and_then(ran_table::table));
     tables.extend(profiles.iter().map(TracerProfile::table));
     let events = event_table::rows(&figures.events, by);
     if tables.is_empty() || !events.is_empty() {

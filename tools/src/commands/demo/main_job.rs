@@ -10,8 +10,8 @@ use super::child::Trace;
 use super::parent::{Jobs, Report};
 use super::trace_file::read;
 use crate::recording::outcome::Outcome;
-use crate::recording::sched::ThreadOptions;
 use crate::recording::sessions;
+use crate::recording::watches::ThreadOptions;
 use ringmark_console::file::destination;
 use ringmark_console::note;
 

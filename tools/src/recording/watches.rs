@@ -1,4 +1,4 @@
-//! Switches of the recorded threads, and what they wait for, written beside their events.
+//! Switches of the recorded threads, what they wait for and where they run, written beside their events.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -9,16 +9,18 @@ use std::rc::Rc;
 use ringmark_console::units::{count, counted};
 use ringmark_console::{descriptors, note};
 use ringmark_format::codec::write;
+use ringmark_format::samples::HAS_KERNEL;
 use ringmark_format::session::ProcessId;
-use ringmark_format::{Uuid, seen_waits};
-use ringmark_profile::{SeenWait, SwitchRange, SwitchWatch, WaitWatch};
+use ringmark_format::{Uuid, samples, seen_waits};
+use ringmark_profile::{SampleWatch, SeenSample, SeenWait, SwitchRange, SwitchWatch, WaitWatch};
 use ringmark_reader::{Beside, Recorder, Session};
 
 use crate::options::perf::{ALLOWED_BY, WAITS_ALLOWED_BY};
 
-/// Most switches, and most waits, of a program that are kept until its session is found.
+/// Most switches, and most waits and samples, of a program that are kept until its session is found.
 const EARLY_MAX: usize = 1 << 20;
 const EARLY_WAITS_MAX: usize = 1 << 16;
+const EARLY_SAMPLES_MAX: usize = 1 << 16;
 
 /// What is recorded of threads beside their events.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -31,12 +33,15 @@ pub(crate) struct ThreadOptions {
     /// seen by looking from outside, 10 to 100 times a second
     #[arg(long)]
     waits: bool,
+    /// Record which functions run, too: so many samples in each second that a thread runs
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    sample: Option<u64>,
 }
 
 impl ThreadOptions {
     /// What watches a program that is started; `None`: that is not wanted.
     pub(crate) fn watches(self) -> Option<Watches> {
-        (self.sched || self.waits).then(|| {
+        (self.sched || self.waits || self.sample.is_some()).then(|| {
             let inner = Inner {
                 wanted: self,
                 ..Inner::default()
@@ -87,8 +92,10 @@ struct Watched {
     /// `None`: it may not be watched, or that is not wanted.
     switches: Option<SwitchWatch>,
     waits: Option<WaitWatch>,
+    samples: Option<SampleWatch>,
     ranges: Vec<SwitchRange>,
     seen: Vec<SeenWait>,
+    ran: Vec<SeenSample>,
 }
 
 impl Watched {
@@ -106,6 +113,9 @@ impl Watched {
                 false => watch.take(),
             });
         }
+        if let Some(watch) = &mut self.samples {
+            self.ran.extend(watch.take());
+        }
     }
 
     /// Forgets what is too much to be kept.
@@ -117,6 +127,8 @@ impl Watched {
         }
         let too_many = self.seen.len().saturating_sub(EARLY_WAITS_MAX);
         self.seen.drain(..too_many);
+        let too_many = self.ran.len().saturating_sub(EARLY_SAMPLES_MAX);
+        self.ran.drain(..too_many);
     }
 
     /// Blocks of all that was taken.
@@ -146,7 +158,36 @@ impl Watched {
         let _ = write::seen_waits(&mut block, session, waits);
         self.seen.clear();
         blocks.extend((!block.is_empty()).then_some(block));
+        blocks.extend(self.samples_block(session));
         blocks
+    }
+
+    /// A block of the samples that were taken; `None`: there are none.
+    fn samples_block(&mut self, session: Uuid) -> Option<Vec<u8>> {
+        let watch = self.samples.as_mut()?;
+        let head = samples::Samples {
+            period_ns: watch.period_ns(),
+            lost: watch.take_lost(),
+            samples: 0,
+            texts_bytes: 0,
+            flags: if watch.has_kernel() { HAS_KERNEL } else { 0 },
+            reserved: 0,
+        };
+        let ran = self.ran.iter().map(|seen| {
+            let sample = samples::Sample {
+                mono_ns: seen.mono_ns,
+                tid: seen.tid,
+                text: 0,
+                text_bytes: 0,
+                reserved: 0,
+            };
+            (sample, seen.text.as_bytes())
+        });
+        let mut block = Vec::new();
+        // A text has some KiB at most.
+        let _ = write::samples(&mut block, session, &head, ran);
+        self.ran.clear();
+        (!block.is_empty()).then_some(block)
     }
 }
 
@@ -164,6 +205,13 @@ struct Figures {
     waits_refused: bool,
     /// Threads that were not looked at.
     not_looked_at: u64,
+    /// Processes that were not sampled, and why, of the first one.
+    processes_not_sampled: u64,
+    samples_refused: Option<String>,
+    /// Threads that were not sampled.
+    threads_not_sampled: u64,
+    /// Samples without room.
+    samples_lost: u64,
 }
 
 impl Watches {
@@ -248,6 +296,14 @@ impl Inner {
             // There is no other reason than that it has ended.
             watched.waits = WaitWatch::attach(pid).ok();
         }
+        if let Some(hertz) = self.wanted.sample {
+            match SampleWatch::attach(pid, hertz) {
+                Ok(watch) => watched.samples = Some(watch),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if is_said => self.figures.refuse_samples(&error),
+                Err(_) => {}
+            }
+        }
         watched
     }
 
@@ -261,18 +317,29 @@ impl Inner {
         let pid = session.pid_here();
         let early = self.early.take_if(|(early, _)| Some(*early) == pid);
         let watched = match (early, pid) {
-            (Some((_, watched)), _) if watched.switches.is_some() || !self.wanted.sched => watched,
+            (Some((_, watched)), _) if self.has_all(&watched) => watched,
             (_, Some(pid)) => self.attach(pid, true),
             (_, None) => {
                 if !session.ended() {
                     let error = io::Error::other("its process is out of sight");
-                    self.figures.refuse(&error);
+                    if self.wanted.sched {
+                        self.figures.refuse(&error);
+                    }
+                    if self.wanted.sample.is_some() {
+                        self.figures.refuse_samples(&error);
+                    }
                 }
                 Watched::default()
             }
         };
         let sessions = HashSet::from([session.uuid()]);
         self.processes.insert(key, Process { watched, sessions });
+    }
+
+    /// Whether all is watched that is wanted.
+    fn has_all(&self, watched: &Watched) -> bool {
+        let has_switches = watched.switches.is_some() || !self.wanted.sched;
+        has_switches && (watched.samples.is_some() || self.wanted.sample.is_none())
     }
 
     /// What there is to write for a session.
@@ -304,6 +371,12 @@ impl Figures {
         self.refused.get_or_insert_with(|| error.to_string());
     }
 
+    fn refuse_samples(&mut self, error: &io::Error) {
+        self.processes_not_sampled += 1;
+        self.samples_refused
+            .get_or_insert_with(|| error.to_string());
+    }
+
     /// Adds those of a process that is watched no longer.
     fn add(&mut self, watched: &Watched) {
         if let Some(watch) = &watched.switches {
@@ -314,15 +387,20 @@ impl Figures {
             self.waits_refused |= watch.is_refused();
             self.not_looked_at += watch.threads_left_out();
         }
+        if let Some(watch) = &watched.samples {
+            self.threads_not_sampled += watch.threads_left_out();
+            self.samples_lost = self.samples_lost.saturating_add(watch.without_room());
+        }
     }
 
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        let of = |processes| match processes {
+            1 => String::new(),
+            more => format!(" of {} processes", count(more)),
+        };
         if let Some(error) = &self.refused {
-            let of = match self.processes_left_out {
-                1 => String::new(),
-                more => format!(" of {} processes", count(more)),
-            };
+            let of = of(self.processes_left_out);
             lines.push(format!(
                 "--sched: what threads{of} do is not recorded: this user may not watch it here ({error}); {ALLOWED_BY}"
             ));
@@ -348,6 +426,24 @@ impl Figures {
             lines.push(format!(
                 "--waits: what {} waited for is not recorded: there are not enough descriptors ('ulimit -n')",
                 counted(self.not_looked_at, "thread")
+            ));
+        }
+        if let Some(error) = &self.samples_refused {
+            lines.push(format!(
+                "--sample: which functions run in threads{} is not recorded: this user may not sample it here ({error}); {ALLOWED_BY}",
+                of(self.processes_not_sampled)
+            ));
+        }
+        if self.threads_not_sampled > 0 {
+            lines.push(format!(
+                "--sample: what {} ran is not recorded: there are not enough descriptors ('ulimit -n'), or they began as the recording did",
+                counted(self.threads_not_sampled, "thread")
+            ));
+        }
+        if self.samples_lost > 0 {
+            lines.push(format!(
+                "--sample: {} had no room: what threads ran in those moments is not known",
+                counted(self.samples_lost, "sample")
             ));
         }
         lines
