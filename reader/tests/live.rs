@@ -53,6 +53,8 @@ fn a_process_is_found_by_pid_even_outside_the_directory() {
     let process = start_child(&dir, Mode::Discard);
     let found = find::in_process(process.0.id()).unwrap();
     assert_eq!(found.len(), 1);
+    // A path through the process ends with it, and the file could not be removed then.
+    assert_eq!(found[0].path, child_ring(&dir));
     let session = Session::open_found(&found[0], Access::Observe).unwrap();
     assert_eq!(session.pid(), process.0.id());
     std::fs::remove_file(child_ring(&dir)).unwrap();

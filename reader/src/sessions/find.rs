@@ -253,12 +253,18 @@ fn mapped_ring(line: &str) -> Option<MappedFile> {
     is_ring.then_some(MappedFile { range, inode, path })
 }
 
-/// Where a mapped ring file can be opened: its name, else a descriptor of it, else the mapping.
+/// Where a mapped ring file can be opened: its name, else a descriptor of it, else the mapping. Its name is that in our own
+/// root where that leads to the same file: it is there when the process has ended, too.
 fn place_of(pid: u32, mapped: &MappedFile) -> Option<FoundSession> {
     let named = PathBuf::from(format!("/proc/{pid}/root{}", mapped.path));
     let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| m.ino() == mapped.inode);
-    if is_it(&named) {
-        return Some(FoundSession::at(&named));
+    if let Ok(about) = fs::metadata(&named)
+        && about.ino() == mapped.inode
+    {
+        let ours = Path::new(&mapped.path);
+        let is_same = fs::metadata(ours).is_ok_and(|m| FileId::of(&m) == FileId::of(&about));
+        let place = if is_same { ours } else { &named };
+        return Some(FoundSession::at(place));
     }
     let through = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range));
     let mut descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
