@@ -2,13 +2,15 @@
 //! to be seen in each are the table of the guide's page `slow.md`.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::geteuid;
 
 use ringmark_tests::fixture::{Fixture, SOON};
-use ringmark_tests::functions::{LIMIT, compile};
+use ringmark_tests::functions::{LIMIT, SITES, compile, library};
+use ringmark_tests::recording::decode;
 use ringmark_tests::{
     Finished, Running, binary, log_skip, require_tools, run, wait_until, workspace_root,
 };
@@ -23,6 +25,8 @@ const PERF: &str = "298";
 struct Stage {
     fixture: Fixture,
     shop: PathBuf,
+    /// The same with patch sites.
+    traced: PathBuf,
     /// The same, which becomes `USER` when it begins.
     changed: PathBuf,
     filtered: PathBuf,
@@ -32,12 +36,15 @@ impl Stage {
     fn new(label: &str) -> Self {
         let fixture = Fixture::new(label);
         let shop = compile(&fixture, "../c/shop.c", "shop", "-O2 -pthread");
+        let sites = format!("{SITES} -pthread");
+        let traced = compile(&fixture, "../c/shop.c", "shop-traced", &sites);
         let flags = "-O2 -pthread ../c/other_user.c";
         let changed = compile(&fixture, "../c/shop.c", "shop-changed", flags);
         let filtered = compile(&fixture, "filtered.c", "filtered", "-O1");
         Self {
             fixture,
             shop,
+            traced,
             changed,
             filtered,
         }
@@ -142,6 +149,84 @@ impl Stage {
             command
         });
         Some(self.look(self.as_user(USER, binary::path()), &target))
+    }
+
+    /// The command of a case in which a program that it starts is recorded, and what that program is started by.
+    fn records(&self, case: &str) -> Option<(Command, Vec<&Path>)> {
+        let ringmark = binary::path();
+        let user = || self.as_user(USER, ringmark);
+        let filtered = |words: &[&str]| {
+            let mut command = self.as_user(USER, &self.filtered);
+            command.args(words).arg(ringmark);
+            command
+        };
+        let container = Path::new("container");
+        Some(match case {
+            "a program that the command starts" => (user(), vec![]),
+            "any, inside a filter such as Docker's" => (filtered(&["container"]), vec![]),
+            "a process under such a filter" => (user(), vec![&self.filtered, container]),
+            "your own process, on Debian or Ubuntu" => (filtered(&["fails", PERF, "13"]), vec![]),
+            "your own process, with CAP_PERFMON" => (self.with_perfmon(), vec![]),
+            "any process, as root" => (self.fixture.command(ringmark), vec![]),
+            _ => return None,
+        })
+    }
+
+    /// What a recording has in a case: waits, functions that ran, the kernel's time, switches.
+    fn recorded(
+        &self,
+        (mut command, by): (Command, Vec<&Path>),
+        (uid, number): (u32, usize),
+    ) -> [&'static str; 4] {
+        let trace = self.fixture.path(&format!("{number}.rmk"));
+        let sessions = self.fixture.path(&format!("{number}.sessions"));
+        fs::create_dir(&sessions).expect("a folder");
+        chown(&sessions, Some(uid), Some(uid)).expect("a folder of the user");
+        command.env("RINGMARK_DIR", sessions);
+        command.env("RINGMARK_LIB", library());
+        command.args(["run", "--sched", "--waits", "--sample", "499"]);
+        command
+            .args(["--kind", "graph", "-o"])
+            .arg(&trace)
+            .arg("--");
+        let said = run(command.args(by).arg(&self.traced), LIMIT).expect("ringmark");
+        let said = said.expect_code(0).stderr_text();
+        assert!(trace.exists(), "{said}");
+        let dump = decode(&[trace]);
+        let is_traced = |one: &&ringmark_decoder::Session| one.has_waits();
+        let session = dump.sessions.iter().find(is_traced).expect("waits");
+        let waits = session.seen_waits();
+        let waits_for = |text: &str| {
+            let mut waits = waits.iter();
+            waits.any(|(.., found)| String::from_utf8_lossy(found).contains(text))
+        };
+        let samples = session.samples();
+        let mut names = samples.iter().flat_map(|sample| sample.stack.functions());
+        let runs = names.any(|name| name == b"knead");
+        let [no_samples, no_switches] = ["--sample: which functions", "--sched: what threads"]
+            .map(|words| said.contains(words));
+        [
+            match waits_for("mutex of clerk[") && waits_for("ask_bank") {
+                true => "all",
+                false if said.contains("--waits: which calls") => "only how",
+                false => "unlike the guide",
+            },
+            match (runs, no_samples) {
+                (true, false) => "yes",
+                (false, true) => "no",
+                _ => "unlike the guide",
+            },
+            match (session.has_samples(), session.has_kernel_samples()) {
+                (false, _) => "no",
+                (true, false) => "how much",
+                (true, true) => "whose",
+            },
+            match (session.has_switches(), no_switches) {
+                (true, false) => "all",
+                (false, true) => "none",
+                _ => "unlike the guide",
+            },
+        ]
     }
 
     /// `ringmark` as a user who has CAP_PERFMON.
@@ -285,6 +370,31 @@ fn what_is_seen_is_what_the_guide_says() {
         assert_eq!(found, row[1..], "{case}: {}\n{}", seen.out, seen.err);
         seen.check_threads(case);
     }
+}
+
+/// A recording has of a program what a profile shows of it.
+#[test]
+fn what_is_recorded_is_what_the_guide_says() {
+    if !require_tools(&["gcc", "setpriv", "capsh"]) {
+        return;
+    }
+    if !geteuid().is_root() {
+        log_skip("who may record what: needs root, to be several users");
+        return;
+    }
+    let stage = Stage::new("profile-recorded");
+    let everyone = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(stage.fixture.path("."), everyone).expect("our folder");
+    let mut cases = 0;
+    for (number, row) in rows().iter().enumerate() {
+        if let Some(case) = stage.records(&row[0]) {
+            cases += 1;
+            let uid = if row[0].contains("root") { 0 } else { USER };
+            let found = stage.recorded(case, (uid, number));
+            assert_eq!(found, row[1..], "{}", row[0]);
+        }
+    }
+    assert_eq!(cases, 6);
 }
 
 /// Few descriptors: what is left out is counted, and the rest is whole.
