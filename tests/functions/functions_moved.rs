@@ -11,6 +11,7 @@ use ringmark_reader::{Access, Session, control};
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, calls, compile, ringmark, tool};
+use ringmark_tests::recording::decode;
 use ringmark_tests::{Finished, Running, is_long, log_skip, require_tools, run, wait_until};
 use rustix::process::Signal;
 
@@ -300,6 +301,44 @@ fn functions_of_the_c_library_are_traced_and_what_the_tracer_does_is_not() {
 }
 
 /// The session of a forked child begins in the fork: what that calls is no call of the program's.
+/// What its session calls when it begins, in a child of a fork and in each thread, is no call of the program.
+#[test]
+fn forked_children_lose_no_call_and_leave_no_session() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("moved-libc-forks");
+    for kind in ["graph", "function"] {
+        let trace = fixture.path("forks.rmk");
+        let mut command = tool(&fixture);
+        command.args([
+            "run",
+            "--wait",
+            "10s",
+            "--kind",
+            kind,
+            "-F",
+            "*@libc.so*",
+            "-o",
+        ]);
+        command.arg(&trace).args(["--", "sh", "-c"]);
+        command.arg("(echo a | cat); echo b | cat; (exit 3) & wait");
+        let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        assert_eq!(finished.stdout_text(), "a\nb\n");
+        if finished
+            .stderr_text()
+            .contains("none of its functions can be traced")
+        {
+            return log_skip("no function of this C library can be traced");
+        }
+        let dump = decode(&[trace]);
+        let found = dump.verify();
+        assert!(found.events > 0, "{kind}: {}", finished.stderr_text());
+        assert_eq!((found.lost, found.missing), (0, 0), "{kind}");
+        assert_eq!(fixture.ring_files(), Vec::<PathBuf>::new(), "{kind}");
+    }
+}
+
 #[test]
 fn a_profile_of_a_forked_child_has_the_calls_of_the_program_alone() {
     if !require_tools(&["gcc"]) {

@@ -1,6 +1,6 @@
 //! The records of calls that the slow way writes, on whatever stack the calls are.
 
-use ringmark::__private::foreign::reserve_words_from;
+use ringmark::__private::foreign::{does_own_work, reserve_words_from};
 use ringmark::client::Now;
 use ringmark_format::TypeId;
 use ringmark_format::function::{EXIT_BIT, LAST_NUMBER, SLOT_BIT};
@@ -27,8 +27,12 @@ pub(super) fn record(frame: u64, type_id: u32, payload: &[u64]) {
     record_at(frame, type_id, payload, Now::Clock);
 }
 
-/// Writes one record with the time of `now`, or counts the call as unwritten.
+/// Writes one record with the time of `now`, or counts the call as unwritten. Of what a thread calls to get its ring, or to
+/// start its session after a fork, there is no record: the program did not call it.
 pub(super) fn record_at(frame: u64, type_id: u32, payload: &[u64], now: Now) {
+    if does_own_work() {
+        return;
+    }
     let words = payload.len() as u64;
     let type_id = TypeId(type_id & TYPE_MASK);
     let stack = block().stack_around(frame);

@@ -154,5 +154,5 @@ pub fn reserve_words_from(
 /// Records of other languages, and of code that has left its program's stack.
 pub mod foreign {
     pub use super::{reserve_words_extended, reserve_words_from};
-    pub use crate::session::{Stack, mapping_at};
+    pub use crate::session::{Stack, does_own_work, mapping_at};
 }

@@ -43,10 +43,15 @@ struct Action {
 }
 
 /// Whether a signal handler runs on this thread, or may well run.
-#[inline(never)]
 pub(super) fn is_running() -> bool {
+    is_running_where(blocked_signals())
+}
+
+/// The same, where these signals are blocked, or were before they were all held.
+#[inline(never)]
+pub(super) fn is_running_where(blocked: u64) -> bool {
     let mut restorers = [0; RESTORERS_MAX];
-    if !find_restorers(&mut restorers) {
+    if !find_restorers(&mut restorers, blocked) {
         return true;
     }
     // Only what callers left on the stack counts: it begins after this function's own array.
@@ -57,7 +62,7 @@ pub(super) fn is_running() -> bool {
 /// frame of the calling thread on the stack that it left for it.
 pub(super) fn is_running_around(frame: usize) -> bool {
     let mut restorers = [0; RESTORERS_MAX];
-    if !find_restorers(&mut restorers) {
+    if !find_restorers(&mut restorers, blocked_signals()) {
         return true;
     }
     let frame = frame.next_multiple_of(size_of::<usize>()) as *const usize;
@@ -66,8 +71,7 @@ pub(super) fn is_running_around(frame: usize) -> bool {
 
 /// Where the handlers return to that may run now; `false`: there are too many places.
 #[inline(never)]
-fn find_restorers(restorers: &mut [usize; RESTORERS_MAX]) -> bool {
-    let blocked = blocked_signals();
+fn find_restorers(restorers: &mut [usize; RESTORERS_MAX], blocked: u64) -> bool {
     for signal in 1..=SIGNALS {
         let Some(action) = action(signal).filter(|action| may_run(action, signal, blocked)) else {
             continue;
@@ -87,7 +91,7 @@ fn may_run(action: &Action, signal: i32, blocked: u64) -> bool {
     is_function && (is_blocked || action.flags & libc::SA_NODEFER as u64 != 0)
 }
 
-fn blocked_signals() -> u64 {
+pub(super) fn blocked_signals() -> u64 {
     let mut set = 0_u64;
     let bytes = size_of::<u64>() as u64;
     let arguments = [libc::SIG_BLOCK as u64, 0, &raw mut set as u64, bytes];

@@ -33,6 +33,11 @@ impl HeldSignals {
             before: set_mask(held),
         }
     }
+
+    /// The signals that were blocked before; `None`: they are now, as none could be held.
+    pub(super) const fn blocked_before(&self) -> Option<u64> {
+        self.before
+    }
 }
 
 impl Drop for HeldSignals {

@@ -63,10 +63,10 @@ mod exit_status;
 mod process;
 pub mod raw;
 
-pub use attach::attach_thread;
 #[cfg(feature = "tracing")]
 pub(crate) use attach::payload_words_max;
 pub(crate) use attach::{attach_for_span, reserve_slow, reserve_slow_from};
+pub use attach::{attach_thread, does_own_work};
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_lost;
 pub(crate) use core::now;

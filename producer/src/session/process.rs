@@ -24,6 +24,7 @@ use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
 use super::exit_status::{self, AtExit};
+use super::held_signals::HeldSignals;
 use super::{handler, pin, retry};
 #[cfg(feature = "tracing")]
 use crate::setup::Fork;
@@ -194,7 +195,9 @@ fn let_go_of_rings(parent: &Core) {
 /// In a forked child without a session yet: starts one, if the parent's options say so.
 /// Not in a signal handler, which may have interrupted whatever a start needs: its events are lost.
 pub(super) fn session_after_fork() -> Option<&'static Core> {
-    if FORKED.load(Relaxed) == CHILD && is_in_handler() {
+    // What a start calls may be traced, and is no call of the program: no handler's calls are to pass for it.
+    let signals = (FORKED.load(Relaxed) == CHILD).then(HeldSignals::new);
+    if signals.as_ref().is_some_and(is_in_handler) {
         EARLY.fetch_add(1, Relaxed);
         return None;
     }
@@ -215,6 +218,11 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
     }
 }
 
+/// Whether the session of a forked child is being started.
+pub(super) fn is_starting_in_child() -> bool {
+    FORKED.load(Relaxed) == STARTING
+}
+
 /// Whether this is a forked child that gets a session when it first records something.
 #[cfg(feature = "tracing")]
 pub(super) fn awaits_session() -> bool {
@@ -223,13 +231,14 @@ pub(super) fn awaits_session() -> bool {
 }
 
 /// Whether a signal handler runs, or a function that the program defines and that this look calls.
-fn is_in_handler() -> bool {
+fn is_in_handler(held: &HeldSignals) -> bool {
     let phase = thread_block::phase();
     if phase == Phase::Attaching {
         return true;
     }
     thread_block::set_phase(Phase::Attaching);
-    let is_running = handler::is_running();
+    let blocked = held.blocked_before();
+    let is_running = handler::is_running_where(blocked.unwrap_or_else(handler::blocked_signals));
     thread_block::set_phase(phase);
     is_running
 }

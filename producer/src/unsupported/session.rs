@@ -207,6 +207,12 @@ pub(crate) fn reserve_slow_from(
     None
 }
 
+/// Nothing is recorded here.
+#[must_use]
+pub const fn does_own_work() -> bool {
+    false
+}
+
 /// Finds no map of memory.
 pub const fn mapping_at<F>(_maps: &F, _address: u64) -> Option<core::ops::Range<u64>> {
     None

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use ringmark_console::units::{count, counted};
 use ringmark_console::{descriptors, note};
@@ -21,6 +22,10 @@ use crate::options::perf::{ALLOWED_BY, WAITS_ALLOWED_BY};
 const EARLY_MAX: usize = 1 << 20;
 const EARLY_WAITS_MAX: usize = 1 << 16;
 const EARLY_SAMPLES_MAX: usize = 1 << 16;
+
+/// So many waits and samples are worth a block, and those that are so old: each block has its texts once.
+const ENOUGH: usize = 1 << 10;
+const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// What is recorded of threads beside their events.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -96,6 +101,8 @@ struct Watched {
     ranges: Vec<SwitchRange>,
     seen: Vec<SeenWait>,
     ran: Vec<SeenSample>,
+    /// Since when waits and samples wait to be written.
+    written: Option<Instant>,
 }
 
 impl Watched {
@@ -131,8 +138,8 @@ impl Watched {
         self.ran.drain(..too_many);
     }
 
-    /// Blocks of all that was taken.
-    fn blocks(&mut self, session: Uuid) -> Vec<Vec<u8>> {
+    /// Blocks of all that was taken and is worth one.
+    fn blocks(&mut self, session: Uuid, at_end: bool) -> Vec<Vec<u8>> {
         let ranges = self.ranges.drain(..);
         let mut blocks: Vec<_> = ranges
             .map(|range| {
@@ -142,6 +149,23 @@ impl Watched {
                 block
             })
             .collect();
+        if at_end || self.is_due() {
+            blocks.extend(self.waits_block(session));
+            blocks.extend(self.samples_block(session));
+        }
+        blocks
+    }
+
+    /// Whether waits and samples are worth a block.
+    fn is_due(&mut self) -> bool {
+        let since = *self.written.get_or_insert_with(Instant::now);
+        let is_due = self.seen.len() + self.ran.len() >= ENOUGH || since.elapsed() >= WRITE_EVERY;
+        self.written = self.written.filter(|_| !is_due);
+        is_due
+    }
+
+    /// A block of the waits that were seen; `None`: there are none.
+    fn waits_block(&mut self, session: Uuid) -> Option<Vec<u8>> {
         let waits = self.seen.iter().map(|seen| {
             let wait = seen_waits::SeenWait {
                 from_mono_ns: seen.from_mono_ns,
@@ -157,9 +181,7 @@ impl Watched {
         // A text has some KiB at most.
         let _ = write::seen_waits(&mut block, session, waits);
         self.seen.clear();
-        blocks.extend((!block.is_empty()).then_some(block));
-        blocks.extend(self.samples_block(session));
-        blocks
+        (!block.is_empty()).then_some(block)
     }
 
     /// A block of the samples that were taken; `None`: there are none.
@@ -238,7 +260,7 @@ impl Watches {
         };
         watched.look(true);
         inner.figures.add(&watched);
-        watched.blocks(session)
+        watched.blocks(session, true)
     }
 
     /// Goes on with a program whose session was not found yet, or that is kept.
@@ -349,7 +371,7 @@ impl Inner {
         };
         let process = entry.get_mut();
         process.watched.look(at_end);
-        let blocks = process.watched.blocks(session.uuid());
+        let blocks = process.watched.blocks(session.uuid(), at_end);
         if at_end {
             process.sessions.remove(&session.uuid());
             if process.sessions.is_empty() {
