@@ -52,7 +52,7 @@ pub const FLOORS: &[House<'_>] = &[
             "layout_table",
         ],
     ),
-    ("ring/src/", &["protocol", "system"]),
+    ("ring/src/", &["arch", "protocol", "system"]),
     (
         "movable/src/",
         &[
@@ -76,6 +76,7 @@ pub const FLOORS: &[House<'_>] = &[
             "error",
             "descriptors",
             "target",
+            "arch",
             "own_numbers",
             "schedule",
             "system_call",
@@ -117,10 +118,10 @@ pub const FLOORS: &[House<'_>] = &[
             "lib",
             "ring_stand_in",
             "description",
+            "arch",
             "sites",
             "thread_block",
             "wiped",
-            "function_site",
             "recorded",
             "setup",
             "session",
