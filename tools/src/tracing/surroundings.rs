@@ -74,7 +74,10 @@ fn shared_object() -> Finding {
     match library::library() {
         Ok(path) => versioned(ABOUT, &path),
         Err(failure) => {
-            let advice = "install it, or set RINGMARK_LIB; events need none of it";
+            let advice = match cfg!(target_arch = "x86_64") {
+                true => "install it, or set RINGMARK_LIB; events need none of it",
+                false => "events need none of it",
+            };
             Finding::limited(ABOUT, failure.text, advice)
         }
     }
