@@ -13,43 +13,73 @@
 //! registers or one return address, so the tool may be killed at any moment.
 //!
 //! Where the target does not see the library's file, our code makes a memfd, and the tool fills it.
+//!
+//! All of it is for x86-64. Elsewhere the crate says what may be attached to, and refuses to load: see `elsewhere`.
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "what only loading uses")
+)]
 
+#[cfg(target_arch = "x86_64")]
 mod asked_filters;
+#[cfg(target_arch = "x86_64")]
 mod attempts;
+#[cfg(target_arch = "x86_64")]
 mod calls;
+#[cfg(not(target_arch = "x86_64"))]
+mod elsewhere;
+#[cfg(target_arch = "x86_64")]
 mod entered;
 mod error;
+#[cfg(target_arch = "x86_64")]
 mod filter;
+#[cfg(target_arch = "x86_64")]
 mod injection;
 mod loaded;
+#[cfg(target_arch = "x86_64")]
 mod maps;
+#[cfg(target_arch = "x86_64")]
 mod memory;
+#[cfg(target_arch = "x86_64")]
 mod module;
 mod options;
 mod permission;
+#[cfg(target_arch = "x86_64")]
 mod plan;
+#[cfg(target_arch = "x86_64")]
 mod ptrace;
+#[cfg(target_arch = "x86_64")]
 mod sandbox;
+#[cfg(target_arch = "x86_64")]
 mod source;
+#[cfg(target_arch = "x86_64")]
 mod survey;
+#[cfg(target_arch = "x86_64")]
 mod system_calls;
 mod target;
+#[cfg(target_arch = "x86_64")]
 mod trampoline;
+#[cfg(target_arch = "x86_64")]
 mod unwind;
 
+#[cfg(target_arch = "x86_64")]
 use std::path::Path;
 
+#[cfg(not(target_arch = "x86_64"))]
+pub use elsewhere::{examine, load};
 pub use error::LoadError;
 pub use loaded::{Loaded, Way};
 pub use options::Options;
 pub use permission::Permission;
+#[cfg(target_arch = "x86_64")]
 pub use system_calls::{Need, SYSTEM_CALLS, SystemCall};
 
 /// Loads `library`, a full path, into the process `pid`.
 ///
 /// # Errors
 /// Why it was not loaded; the target is as it was then.
+#[cfg(target_arch = "x86_64")]
 pub fn load(pid: i32, library: &Path, options: &Options<'_>) -> Result<Loaded, LoadError> {
     on_own_thread(pid, || {
         injection::Injection::new(pid, library, options)?.run()
@@ -61,6 +91,7 @@ pub fn load(pid: i32, library: &Path, options: &Options<'_>) -> Result<Loaded, L
 ///
 /// # Errors
 /// Why it cannot be loaded. Whether a thread comes to a place where loading is safe shows only then.
+#[cfg(target_arch = "x86_64")]
 pub fn examine(pid: i32, library: &Path, options: &Options<'_>) -> Result<(), LoadError> {
     on_own_thread(pid, || {
         injection::Injection::new(pid, library, options)?.examine()
@@ -68,6 +99,7 @@ pub fn examine(pid: i32, library: &Path, options: &Options<'_>) -> Result<(), Lo
 }
 
 /// What a thread traces, the kernel lets go of when it ends.
+#[cfg(target_arch = "x86_64")]
 fn on_own_thread<T: Send>(
     pid: i32,
     work: impl FnOnce() -> Result<T, LoadError> + Send,

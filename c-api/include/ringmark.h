@@ -1,4 +1,4 @@
-/* Ringmark for C11 and C++17 on Linux x86-64, gcc or clang.
+/* Ringmark for C11 and C++17 on Linux on x86-64 and aarch64, gcc or clang.
  *
  *     RINGMARK_EVENT(request_done, "request.done", (u16, status), (str, path));
  *     RINGMARK_SPAN(db_query, "db.query", (u32, rows));
@@ -28,8 +28,8 @@
 
 #include "ringmark_layout.h"
 
-#if !defined(__x86_64__) || !defined(__linux__) || !defined(__LP64__)
-#error "ringmark.h: Linux on x86-64 only"
+#if !(defined(__x86_64__) || defined(__aarch64__)) || !defined(__linux__) || !defined(__LP64__)
+#error "ringmark.h: Linux on x86-64 or aarch64 only"
 #endif
 #ifndef __GLIBC__
 #error "ringmark.h: with the GNU C library only, as libringmark"
@@ -163,8 +163,69 @@ void ringmark_cancel_call(const struct ringmark_reservation *of) __attribute__((
 
 #define RINGMARK_LOAD_(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define RINGMARK_STORE_(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
-/* One instruction, whole for signal handlers of this thread; nothing moves over it. */
+
+/* What takes a processor's own instructions, as in ring/src/arch. Not locked: only this thread and its handlers write
+ * these words.
+ *
+ * RINGMARK_INC_(place): adds 1; whole for signal handlers of this thread; nothing moves over it.
+ * RINGMARK_REPLACE_(place, found, value): if `place` is `found`, makes it `value`; else `found` is what it is.
+ * RINGMARK_ADD_LOADED_(sum, place): not in C on x86-64: the address would be on the straight line.
+ * RINGMARK_COUNTER_(): the clock.
+ * RINGMARK_FRAME_FENCE_(): [F1] of ring/src/lib.rs: who sees a word of the frame sees that it was claimed. */
+#ifdef __x86_64__
+
 #define RINGMARK_INC_(place) __asm__ volatile("incq %[count]" : [count] "+m"(place) : : "cc", "memory")
+#define RINGMARK_REPLACE_(place, found, value)                                                         \
+    __asm__ volatile("cmpxchgq %[to], %[at]" : [was] "+&a"(found), [at] "+m"(place) : [to] "r"(value) : "cc", "memory")
+#define RINGMARK_ADD_LOADED_(sum, place)                                                                \
+    __asm__ volatile("addq %[more], %[to]" : [to] "+r"(sum) : [more] "m"(place) : "cc")
+#define RINGMARK_COUNTER_() __builtin_ia32_rdtsc()
+#define RINGMARK_FRAME_FENCE_() ((void)0) /* Stores stay in order, and the compiler moves none over the exchange. */
+
+#else
+
+#ifdef __ARM_FEATURE_ATOMICS
+/* The result goes into a register: thrown away, it would be `stadd`, which some processors do far from the core. */
+#define RINGMARK_INC_(place)                                                                           \
+    do {                                                                                               \
+        uint64_t ringmark_was_;                                                                        \
+        __asm__ volatile("ldadd %[one], %[was], %[at]"                                                 \
+                         : [was] "=&r"(ringmark_was_), [at] "+Q"(place) : [one] "r"((uint64_t)1) : "memory"); \
+    } while (0)
+#define RINGMARK_REPLACE_(place, found, value)                                                         \
+    __asm__ volatile("cas %[was], %[to], %[at]"                                                        \
+                     : [was] "+&r"(found), [at] "+Q"(place) : [to] "r"((uint64_t)(value)) : "memory")
+#else
+/* A signal clears the exclusive monitor: the store fails, and it begins again. */
+#define RINGMARK_INC_(place)                                                                           \
+    do {                                                                                               \
+        uint64_t ringmark_was_;                                                                        \
+        uint32_t ringmark_failed_;                                                                     \
+        __asm__ volatile("1: ldxr %[was], %[at]\n\tadd %[was], %[was], #1\n\t"                        \
+                         "stxr %w[failed], %[was], %[at]\n\tcbnz %w[failed], 1b"                       \
+                         : [was] "=&r"(ringmark_was_), [failed] "=&r"(ringmark_failed_), [at] "+Q"(place) \
+                         : : "memory");                                                                \
+    } while (0)
+#define RINGMARK_REPLACE_(place, found, value)                                                         \
+    do {                                                                                               \
+        uint64_t ringmark_was_;                                                                        \
+        uint32_t ringmark_failed_;                                                                     \
+        __asm__ volatile("1: ldxr %[was], %[at]\n\tcmp %[was], %[expected]\n\tb.ne 2f\n\t"           \
+                         "stxr %w[failed], %[to], %[at]\n\tcbnz %w[failed], 1b\n2:"                    \
+                         : [was] "=&r"(ringmark_was_), [failed] "=&r"(ringmark_failed_), [at] "+Q"(place) \
+                         : [to] "r"((uint64_t)(value)), [expected] "r"((uint64_t)(found)) : "cc", "memory"); \
+        (found) = ringmark_was_;                                                                       \
+    } while (0)
+#endif
+#define RINGMARK_ADD_LOADED_(sum, place) ((sum) += RINGMARK_LOAD_(place))
+RINGMARK_INLINE_ uint64_t RINGMARK_COUNTER_(void) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+#define RINGMARK_FRAME_FENCE_() __asm__ volatile("dmb ishst" : : : "memory")
+
+#endif
 
 /* The writer's reserve, as in ring/src/protocol/writer.rs. A NULL header: not the common case,
  * and `commit` is `now`: so the straight line keeps one register less. */
@@ -184,11 +245,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
             __builtin_unreachable(); /* It is below the end of a page. */
         }
         uint64_t found = 0;
-        /* Not locked: only this thread and its handlers write here. */
-        __asm__ volatile("cmpxchgq %[busy], %[word]"
-                         : [found] "+&a"(found), [word] "+m"(*header)
-                         : [busy] "r"(RINGMARK_BUSY | words)
-                         : "cc", "memory");
+        RINGMARK_REPLACE_(*header, found, RINGMARK_BUSY | words);
         if (RINGMARK_LIKELY_(found == 0)) {
             RINGMARK_INC_(writer->reservations);
             RINGMARK_STORE_(writer->cursor, next);
@@ -205,8 +262,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
         }
     }
     it.commit = ticks;
-    /* The page has not turned since `begun`. Not in C: the address would be on the straight line. */
-    __asm__ volatile("addq %[base], %[now]" : [now] "+r"(it.commit) : [base] "m"(writer->tick_base) : "cc");
+    RINGMARK_ADD_LOADED_(it.commit, writer->tick_base); /* The page has not turned since `begun`. */
     RINGMARK_INC_(writer->ended);
     return it;
 }
@@ -224,7 +280,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_else_(uint32_t typ
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uint64_t payload_words) {
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
     if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
-        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, __builtin_ia32_rdtsc());
+        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, RINGMARK_COUNTER_());
         if (RINGMARK_LIKELY_(it.header != NULL)) {
             return it;
         }
@@ -265,7 +321,7 @@ RINGMARK_INLINE_ void ringmark_set_word(const struct ringmark_reservation *it, u
 RINGMARK_INLINE_ uint64_t ringmark_ticks(void) {
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
     if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
-        return __builtin_ia32_rdtsc();
+        return RINGMARK_COUNTER_();
     }
     return ringmark_ticks_slow();
 }
@@ -280,10 +336,7 @@ RINGMARK_INLINE_ uint64_t *ringmark_claim_top_(struct ringmark_writer *writer) {
         const uint64_t is_free = RINGMARK_LOAD_(*top);
         uint64_t found = is_free;
         if (RINGMARK_LIKELY_(is_free <= UINT32_MAX)) {
-            __asm__ volatile("cmpxchgq %[claimed], %[head]"
-                             : [found] "+&a"(found), [head] "+m"(*top)
-                             : [claimed] "r"(RINGMARK_FRAME_CLAIMED | (uint32_t)(is_free + 1))
-                             : "cc", "memory");
+            RINGMARK_REPLACE_(*top, found, RINGMARK_FRAME_CLAIMED | (uint32_t)(is_free + 1));
             if (RINGMARK_LIKELY_(found == is_free)) {
                 RINGMARK_STORE_(writer->top, top + RINGMARK_FRAME_WORDS);
                 return top;
@@ -312,6 +365,7 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_claim_(uint32_t id, uint64_t head
         }
     }
     it.head = head | (uint64_t)id << RINGMARK_TYPE_SHIFT | (uint32_t)RINGMARK_LOAD_(*it.frame);
+    RINGMARK_FRAME_FENCE_();
     return it;
 }
 

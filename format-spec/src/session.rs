@@ -49,7 +49,7 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Clock {
-    /// The processor's invariant time stamp counter.
+    /// The processor's counter, at one rate: the time stamp counter of x86-64, the virtual counter of aarch64.
     Tsc = 1,
     /// `CLOCK_MONOTONIC` in nanoseconds.
     Monotonic = 2,

@@ -69,20 +69,43 @@
 //! - It stays in memory while the process lives. A thread may enter it for a while after its site
 //!   was given another target or was disabled, because it was on its way.
 //! - It must not enter a function whose site is enabled, or it is entered again.
+//!
+//! # Other processors
+//!
+//! Functions are traced on x86-64. Elsewhere the crate reads files of x86-64 ([`sites`]) and understands
+//! what is asked of a tracer ([`selection`], [`tracers::Trigger`]): that is what commands need that
+//! look at traces and not at running code.
+
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what only a tracer of running code uses"
+    )
+)]
 
 mod arch;
+#[cfg(target_arch = "x86_64")]
 pub mod control;
+#[cfg(target_arch = "x86_64")]
 mod engine;
 mod fork_locks;
+#[cfg(target_arch = "x86_64")]
 mod loader_watch;
+#[cfg(target_arch = "x86_64")]
 mod patch;
+#[cfg(target_arch = "x86_64")]
 mod record;
 pub mod sites;
 pub mod tracers;
 
 pub use arch::UnfitCode;
+#[cfg(target_arch = "x86_64")]
 pub use engine::{Engine, ModuleChanges, SiteTarget, SwitchReport, with_engine};
+#[cfg(target_arch = "x86_64")]
 pub use patch::{Refusal, RefusedSite, Target, Threads};
+#[cfg(target_arch = "x86_64")]
 pub use record::callbacks::Callback;
 pub use sites::{FileError, Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
 pub use tracers::selection;

@@ -9,6 +9,6 @@ pub use crate::event::entry::Entry;
 pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
-pub use crate::platform::function_site::function_site;
+pub use crate::platform::arch::function_site;
 pub use crate::session::{helper, raw, without_trace};
 pub use crate::setup::reference;

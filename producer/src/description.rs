@@ -1,6 +1,7 @@
 //! Event types: name, fields and level of what a call site emits, and whether it is enabled.
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{self, Relaxed};
 
 pub use ringmark_format::schema::Shape;
 pub(crate) use ringmark_format::schema::{Kind, Level, semantic};
@@ -185,6 +186,9 @@ impl TypeState {
     }
 
     /// The type's id if it is enabled, else 0.
+    ///
+    /// Whoever reads a record of the type finds its schema: the id that is loaded here stands in the header that the
+    /// event commits. No processor lets a store overtake the load that it takes its value from.
     #[inline(always)]
     #[must_use]
     pub fn enabled(&self) -> u32 {
@@ -201,7 +205,9 @@ impl TypeState {
     }
 
     pub(crate) fn enable(&self, on: bool) {
-        self.enabled.store(if on { self.id() } else { 0 }, Relaxed);
+        // [L4]: no event has the type before its schema is there.
+        self.enabled
+            .store(if on { self.id() } else { 0 }, Ordering::Release);
     }
 }
 

@@ -100,7 +100,7 @@
 //!
 //! # Other systems
 //!
-//! Ringmark traces on Linux with glibc on x86-64. A program that uses this crate compiles on every other
+//! Ringmark traces on Linux with glibc on x86-64 and aarch64. A program that uses this crate compiles on every other
 //! system and processor, too: no session starts there, which [`StartError::Unsupported`] says, and
 //! each macro does what it does without a session: its arguments are type-checked, never
 //! evaluated. The subscriber and the layer of the bridge from `tracing` record nothing.
@@ -109,7 +109,7 @@
     not(all(
         target_os = "linux",
         target_env = "gnu",
-        target_arch = "x86_64",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
         target_pointer_width = "64",
         not(ringmark_unsupported)
     )),
@@ -129,14 +129,13 @@ pub mod testing;
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     target_pointer_width = "64",
     not(ringmark_unsupported)
 ))]
 #[path = "."]
 mod platform {
-    #[cfg(feature = "functions")]
-    pub(crate) mod function_site;
+    pub(crate) mod arch;
     pub(crate) mod session;
     pub(crate) mod sites;
     pub(crate) mod thread_block;
@@ -149,7 +148,7 @@ mod platform {
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     target_pointer_width = "64",
     not(ringmark_unsupported)
 )))]

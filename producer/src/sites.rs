@@ -10,6 +10,7 @@
 //!    are hidden: those of this program or shared object, whatever else the process has loaded.
 //! 3. The section is mapped as long as this code.
 
+use super::arch;
 use crate::description::Description;
 
 /// Writes the description of one event type to `to`.
@@ -51,20 +52,8 @@ pub(crate) fn for_each(mut to: impl FnMut(Description<'_>)) {
 }
 
 fn all() -> &'static [Describe] {
-    let (start, stop): (*const Describe, *const Describe);
-    // SAFETY: takes the addresses of the two symbols (invariant 2) and touches no memory.
-    unsafe {
-        core::arch::asm!(
-            // A copy of this library must not find the sites of another one.
-            ".hidden __start_ringmark_sites",
-            ".hidden __stop_ringmark_sites",
-            "lea {start}, [rip + __start_ringmark_sites]",
-            "lea {stop}, [rip + __stop_ringmark_sites]",
-            start = out(reg) start,
-            stop = out(reg) stop,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
+    let (start, stop) = arch::sites();
+    let start = start.cast::<Describe>();
     let count = (stop.addr() - start.addr()) / size_of::<Describe>();
     // SAFETY: the symbols enclose aligned pointers, mapped as long as this code (invariants 1 to 3).
     unsafe { core::slice::from_raw_parts(start, count) }

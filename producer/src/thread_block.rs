@@ -1,7 +1,7 @@
 //! The thread block: where a thread finds its writer.
 //!
 //! A thread-local symbol defined in assembly, so that Rust, C and generated stubs reach it by the
-//! same two instructions. All zero in a new thread.
+//! same few instructions (`arch`). All zero in a new thread.
 //!
 //! A process may hold several copies of this library, and each has a block of its own: the symbol is
 //! hidden, so no copy finds another one's. C code that is linked to a copy needs a name that is not
@@ -21,6 +21,8 @@ use core::mem::offset_of;
 use core::ptr;
 
 use ringmark_ring::Writer;
+
+use super::arch;
 
 /// The block of one thread.
 #[repr(C)]
@@ -62,9 +64,9 @@ macro_rules! define_block {
     };
 }
 
-#[cfg(all(target_arch = "x86_64", not(feature = "c-names")))]
+#[cfg(not(feature = "c-names"))]
 define_block!();
-#[cfg(all(target_arch = "x86_64", feature = "c-names"))]
+#[cfg(feature = "c-names")]
 define_block!(
     ".globl ringmark_thread_block",
     ".type ringmark_thread_block,@tls_object",
@@ -75,17 +77,7 @@ define_block!(
 /// Address of this thread's block.
 #[inline(always)]
 fn block() -> *mut ThreadBlock {
-    let block: *mut ThreadBlock;
-    // SAFETY: reads the thread pointer and the symbol's offset from it (invariant 1).
-    unsafe {
-        core::arch::asm!(
-            "mov {block}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
-            "add {block}, qword ptr fs:[0]",
-            block = out(reg) block,
-            options(pure, readonly, nostack),
-        );
-    }
-    block
+    arch::thread_block().cast()
 }
 
 /// A number that no other living thread has: where the block of this thread lies.
@@ -96,16 +88,7 @@ pub(crate) fn address() -> usize {
 /// This thread's writer, if it has one.
 #[inline(always)]
 pub(crate) fn writer() -> Option<&'static Writer> {
-    let writer: *const Writer;
-    // SAFETY: loads the first word of this thread's block (invariants 1 and 4).
-    unsafe {
-        core::arch::asm!(
-            "mov {writer}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
-            "mov {writer}, qword ptr fs:[{writer}]",
-            writer = out(reg) writer,
-            options(readonly, nostack, preserves_flags),
-        );
-    }
+    let writer = arch::first_word().cast::<Writer>();
     // SAFETY: null, or a reference that lives for ever (invariant 2).
     unsafe { writer.as_ref() }
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use framehop::Unwinder;
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::Unwinder as _;
 
 use ringmark_format::demangle;
 
+use crate::arch::{self, Registers};
 use crate::elf;
 use crate::frame_pointer;
 use crate::module::{Bytes, Loaded, Mapping, Module};
@@ -46,15 +46,6 @@ pub struct Function {
     pub has_sites: bool,
 }
 
-/// Registers that unwinding begins with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Registers {
-    pub(crate) instruction: u64,
-    pub(crate) stack_pointer: u64,
-    /// `None`: it is not known.
-    pub(crate) frame_pointer: Option<u64>,
-}
-
 /// The functions of a stack, the one that runs or waits first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stack {
@@ -65,8 +56,8 @@ pub(crate) struct Stack {
 
 /// The code that a process has mapped.
 pub(crate) struct Code {
-    unwinder: UnwinderX86_64<Bytes>,
-    cache: CacheX86_64,
+    unwinder: arch::Unwinder<Bytes>,
+    cache: arch::Cache,
     modules: Vec<Module>,
     /// Functions of code that was made at run time: address, size and name.
     made: Vec<(u64, u64, String)>,
@@ -86,8 +77,8 @@ impl Code {
     /// The code that a process has mapped now.
     pub(crate) fn of(target: &Target) -> Self {
         let mut code = Self {
-            unwinder: UnwinderX86_64::new(),
-            cache: CacheX86_64::new(),
+            unwinder: arch::Unwinder::new(),
+            cache: arch::Cache::new(),
             modules: Vec::new(),
             made: Vec::new(),
             due: Instant::now(),
@@ -101,8 +92,8 @@ impl Code {
 
     /// Forgets what was mapped, and reads it anew: the process has executed another program.
     pub(crate) fn begin_again(&mut self, target: &Target) {
-        self.unwinder = UnwinderX86_64::new();
-        self.cache = CacheX86_64::new();
+        self.unwinder = arch::Unwinder::new();
+        self.cache = arch::Cache::new();
         self.modules.clear();
         self.known.clear();
         self.places.clear();
@@ -211,14 +202,14 @@ impl Code {
                 .map(u64::from_le_bytes)
                 .map_err(|_| ())
         };
-        let frame_pointer = from.frame_pointer.unwrap_or(frame_pointer::UNKNOWN);
-        let registers = UnwindRegsX86_64::new(from.instruction, from.stack_pointer, frame_pointer);
+        let registers = arch::first_frame(from);
         let mut frames =
             self.unwinder
                 .iter_frames(from.instruction, registers, &mut self.cache, &mut read);
         let mut addresses = Vec::new();
         let is_whole = loop {
             match frames.next() {
+                Ok(Some(frame)) if frame.address() == arch::UNKNOWN => {}
                 Ok(Some(frame)) => addresses.push(frame.address_for_lookup()),
                 Ok(None) => break true,
                 Err(_) => break false,

@@ -4,14 +4,13 @@
 //! code that was built with them a frame begins with a return address, and the caller's frame pointer below it. Such
 //! pairs are looked for in the copy of the stack; the right one is that from which the stack can be unwound.
 
+use crate::arch::{self, BEFORE_RETURN};
 use crate::target::Target;
 
 /// Bytes of the stack in which the first such frame is looked for.
 const WITHIN: usize = 4 << 10;
 /// Pairs that are tried.
 const TRIED: usize = 8;
-/// A frame pointer that can be none: what needs it fails to read the stack there, and does not take it for the end.
-pub(crate) const UNKNOWN: u64 = 8;
 /// The farthest that a caller's frame is, in bytes.
 const FARTHEST: u64 = 8 << 20;
 
@@ -45,9 +44,7 @@ const fn is_frame(word: u64, at: u64) -> bool {
 
 /// Whether the instruction before an address is a call, so that it may be a return address.
 fn follows_call(address: u64, target: &Target) -> bool {
-    let mut code = [0; 7];
-    let came = target.read_memory(address.wrapping_sub(7), &mut code);
-    // `call` through a register or memory, with as many bytes as its operand takes.
-    let is_indirect = |length: usize| code[7 - length] == 0xff && code[8 - length] & 0x38 == 0x10;
-    came == 7 && (code[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(is_indirect))
+    let mut code = [0; BEFORE_RETURN];
+    let came = target.read_memory(address.wrapping_sub(BEFORE_RETURN as u64), &mut code);
+    came == code.len() && arch::follows_call(code)
 }

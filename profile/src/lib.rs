@@ -15,6 +15,7 @@
 //! `code` unwinds the stacks and knows functions by address, `wait` says what a system call waits for, `target` reads
 //! the files of the process.
 
+mod arch;
 mod code;
 mod descriptors;
 mod elf;

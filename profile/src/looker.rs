@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use crate::code::{Code, Registers, Stack};
+use crate::arch::Registers;
+use crate::code::{Code, Stack};
 use crate::descriptors::Descriptors;
 use crate::peers::Peers;
 use crate::schedule::{Schedule, mono_ns};
@@ -380,6 +381,7 @@ impl Looker {
             instruction: call.instruction,
             stack_pointer: call.stack_pointer,
             frame_pointer: None,
+            link: None,
         };
         let was_due = code.is_due();
         let stack = code.unwind(target, registers, &self.stack[..came]);

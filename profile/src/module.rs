@@ -232,7 +232,7 @@ impl Functions {
 /// What the addresses of a file differ by from those of its mapping. A page of the file may hold the end of one segment
 /// and the beginning of the next: it is mapped once for each, and code is in the one that may be executed.
 fn bias(elf: &Elf<'_>, mapping: &Mapping) -> Option<u64> {
-    let pages = |address: u64| address & !0xfff;
+    let pages = |address: u64| address & !(rustix::param::page_size() as u64 - 1);
     let is_code = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
     let segments = elf.segments().filter(|segment| is_code(segment.flags()));
     let mut segments = segments;

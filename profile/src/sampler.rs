@@ -7,7 +7,7 @@ use perf_event::data::{self, Record, SampleRegsAbi};
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag};
 
-use crate::code::Registers;
+use crate::arch::{self, Registers};
 use crate::descriptors::Descriptors;
 use crate::joined::{Joined, is_refusal};
 use crate::schedule::mono_ns;
@@ -20,8 +20,6 @@ const STACK_BYTES: u32 = 8 << 10;
 const LARGEST_RECORD: usize = STACK_BYTES as usize + 256;
 /// Bit of a record of a new name: the process has executed another program (`PERF_RECORD_MISC_COMM_EXEC`).
 const EXECUTED: u16 = 1 << 13;
-/// Registers that unwinding begins with, as the kernel numbers them: frame pointer, stack pointer, instruction.
-const REGISTERS: u64 = (1 << 6) | (1 << 7) | (1 << 8);
 
 /// Whether the kernel's own code is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,12 +127,8 @@ impl Samples {
 /// The registers of the program's own code, in the order of their numbers.
 fn registers(found: &data::Sample<'_>) -> Option<Registers> {
     let registers = found.regs_user()?;
-    match (registers.abi, &registers.regs[..]) {
-        (SampleRegsAbi::ABI_64, [frame_pointer, stack_pointer, instruction]) => Some(Registers {
-            instruction: *instruction,
-            stack_pointer: *stack_pointer,
-            frame_pointer: Some(*frame_pointer),
-        }),
+    match registers.abi {
+        SampleRegsAbi::ABI_64 => arch::sampled(&registers.regs),
         _ => None,
     }
 }
@@ -174,7 +168,7 @@ fn prepared(period_ns: u64, kernel: Kernel, noted: Noted) -> Builder<'static> {
         .clockid(Clock::MONOTONIC)
         .sample(SampleFlag::TID | SampleFlag::TIME)
         .sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER)
-        .sample_regs_user(REGISTERS)
+        .sample_regs_user(arch::SAMPLED)
         .sample_stack_user(STACK_BYTES);
     builder
 }

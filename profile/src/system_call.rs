@@ -57,6 +57,25 @@ pub(crate) enum Object {
     Named,
 }
 
+/// Calls that wait and that later processors have under their newer names alone.
+#[cfg(target_arch = "x86_64")]
+const OLDER_CALLS: &[(i64, &str, Object)] = &[
+    (libc::SYS_epoll_wait, "epoll_wait", Object::Descriptor),
+    (libc::SYS_poll, "poll", Object::Poll),
+    (libc::SYS_pause, "pause", Object::Named),
+    (libc::SYS_select, "select", Object::Named),
+    (libc::SYS_open, "open", Object::Named),
+    (libc::SYS_unlink, "unlink", Object::Named),
+    (libc::SYS_rename, "rename", Object::Named),
+    (libc::SYS_vfork, "vfork", Object::Named),
+    (libc::SYS_rmdir, "rmdir", Object::Named),
+    (libc::SYS_mkdir, "mkdir", Object::Named),
+    (libc::SYS_lstat, "lstat", Object::Named),
+    (libc::SYS_stat, "stat", Object::Named),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_CALLS: &[(i64, &str, Object)] = &[];
+
 /// Calls that wait, by number.
 const CALLS: &[(i64, &str, Object)] = &[
     (libc::SYS_read, "read", Object::Descriptor),
@@ -91,7 +110,6 @@ const CALLS: &[(i64, &str, Object)] = &[
     (libc::SYS_sendto, "sendto", Object::Descriptor),
     (libc::SYS_sendmsg, "sendmsg", Object::Descriptor),
     (libc::SYS_sendmmsg, "sendmmsg", Object::Descriptor),
-    (libc::SYS_epoll_wait, "epoll_wait", Object::Descriptor),
     (libc::SYS_epoll_pwait, "epoll_pwait", Object::Descriptor),
     (libc::SYS_epoll_pwait2, "epoll_pwait2", Object::Descriptor),
     (
@@ -100,12 +118,9 @@ const CALLS: &[(i64, &str, Object)] = &[
         Object::Descriptor,
     ),
     (libc::SYS_futex, "futex", Object::Futex),
-    (libc::SYS_poll, "poll", Object::Poll),
     (libc::SYS_ppoll, "ppoll", Object::Poll),
     (libc::SYS_nanosleep, "nanosleep", Object::Time),
     (libc::SYS_clock_nanosleep, "clock_nanosleep", Object::Time),
-    (libc::SYS_pause, "pause", Object::Named),
-    (libc::SYS_select, "select", Object::Named),
     (libc::SYS_pselect6, "pselect6", Object::Named),
     (libc::SYS_wait4, "wait4", Object::Named),
     (libc::SYS_waitid, "waitid", Object::Named),
@@ -118,17 +133,13 @@ const CALLS: &[(i64, &str, Object)] = &[
     (libc::SYS_msgsnd, "msgsnd", Object::Named),
     (libc::SYS_mq_timedreceive, "mq_timedreceive", Object::Named),
     (libc::SYS_io_getevents, "io_getevents", Object::Named),
-    (libc::SYS_open, "open", Object::Named),
     (libc::SYS_openat, "openat", Object::Named),
-    (libc::SYS_unlink, "unlink", Object::Named),
-    (libc::SYS_rename, "rename", Object::Named),
     (libc::SYS_mmap, "mmap", Object::Named),
     (libc::SYS_munmap, "munmap", Object::Named),
     (libc::SYS_mprotect, "mprotect", Object::Named),
     (libc::SYS_madvise, "madvise", Object::Named),
     (libc::SYS_msync, "msync", Object::Named),
     (libc::SYS_clone, "clone", Object::Named),
-    (libc::SYS_vfork, "vfork", Object::Named),
     (libc::SYS_execve, "execve", Object::Named),
     (libc::SYS_sync, "sync", Object::Named),
     (libc::SYS_membarrier, "membarrier", Object::Named),
@@ -137,15 +148,11 @@ const CALLS: &[(i64, &str, Object)] = &[
     (libc::SYS_mlockall, "mlockall", Object::Named),
     (libc::SYS_mremap, "mremap", Object::Named),
     (libc::SYS_brk, "brk", Object::Named),
-    (libc::SYS_stat, "stat", Object::Named),
-    (libc::SYS_lstat, "lstat", Object::Named),
     (libc::SYS_newfstatat, "newfstatat", Object::Named),
     (libc::SYS_statx, "statx", Object::Named),
     (libc::SYS_openat2, "openat2", Object::Named),
     (libc::SYS_unlinkat, "unlinkat", Object::Named),
     (libc::SYS_renameat2, "renameat2", Object::Named),
-    (libc::SYS_mkdir, "mkdir", Object::Named),
-    (libc::SYS_rmdir, "rmdir", Object::Named),
     (libc::SYS_mount, "mount", Object::Named),
     (libc::SYS_umount2, "umount2", Object::Named),
     (libc::SYS_clone3, "clone3", Object::Named),
@@ -164,6 +171,7 @@ const CALLS: &[(i64, &str, Object)] = &[
 pub(crate) fn described(number: u64) -> (String, Object) {
     let known = CALLS
         .iter()
+        .chain(OLDER_CALLS)
         .find(|call| u64::try_from(call.0) == Ok(number));
     match known {
         Some((_, name, object)) => ((*name).to_owned(), *object),

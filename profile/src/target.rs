@@ -109,6 +109,8 @@ impl Target {
     pub(crate) fn count_threads(&self) -> io::Result<u64> {
         // A directory has a link from itself, one from above, and one from each directory in it.
         let links = statat(&self.directory, "task", AtFlags::empty())?.st_nlink;
+        #[allow(clippy::useless_conversion, reason = "it has 32 bits on aarch64")]
+        let links = u64::from(links);
         Ok(links.saturating_sub(2))
     }
 

@@ -4,8 +4,8 @@
 //! [`SlotView`] carries *produced* and *consumed*; [`observe`] copies pages out. [`RingFile`] is
 //! the mapped file both sides look at, [`SchemaLog`] holds what the records mean.
 //!
-//! Two rooms. [`protocol`] is what both sides do to shared words, over any memory: it makes no
-//! file, knows no process, and runs under loom and Miri. [`system`] is what Linux adds: the file,
+//! Three rooms. `arch` is what a processor's own instructions do. [`protocol`] is what both sides do to shared words,
+//! over any memory: it makes no file, knows no process, and runs under loom and Miri. [`system`] is what Linux adds: the file,
 //! its mapping, its directory, the clocks, and whether a process still lives. It imports the
 //! protocol; the protocol imports nothing of it.
 //!
@@ -40,7 +40,7 @@
 //! | `[O3]` | owner: load `ring_id`, Acquire | `[O2]` | a claim's ring id over the owner before it |
 //! | `[O4]` | owner: fence(Acquire) before `ring_id` is loaded again | `[O1]` | an owner mixed of two claims |
 //! | `[F1]` | push: fence(Release) between the claim of a frame and its words | `[F4]` | a copied frame mixes two spans |
-//! | `[F2]` | push: a frame's head after its words, Release; pop: after the record | `[F3]` | a frame is read before its words; an ended span before its record |
+//! | `[F2]` | push: a frame's head after its words, Release; pop: after the record; the counts beyond the frames | `[F3]` | a frame is read before its words; an ended span before its record |
 //! | `[F3]` | copy: a frame's head before its words, Acquire | `[F2]` | a frame is read before its words; an ended span before its record |
 //! | `[F4]` | copy: fence(Acquire) before the head is loaded again | `[F1]` | a copied frame mixes two spans |
 //! | `[S1]` | schema length, Release | `[S2]` | a reader parses schema bytes that are not there yet |
@@ -49,10 +49,17 @@
 //! | `[M2]` | mailbox sequence number, Acquire | `[M1]` | a request or an answer is read before its text |
 //! | `[L1]` | control lock: taken, Acquire | `[L2]` | two threads of the control path change the registry at once |
 //! | `[L2]` | control lock: given back, Release | `[L1]` | two threads of the control path change the registry at once |
-//! | `[L3]` | the running session, Acquire | `[L4]` | a thread uses a session before it is laid out |
-//! | `[L4]` | the running session, Release | `[L3]` | a thread uses a session before it is laid out |
+//! | `[L3]` | the running session, facts of a call site: Acquire | `[L4]` | a thread uses a session before it is laid out |
+//! | `[L4]` | the running session, facts of a call site, a type that is on: Release | `[L3]` | a thread uses a session before it is laid out |
 //! | `[L5]` | a region of span ids: taken, Acquire | `[L6]` | two threads give out the same span ids |
 //! | `[L6]` | a region of span ids: given back, Release | `[L5]` | two threads give out the same span ids |
+//!
+//! # Processors
+//!
+//! On x86-64 each store is a release and each load an acquire, so that of these only the fences bind the compiler alone.
+//! aarch64 reorders stores, and loads: there Release is `stlr`, Acquire `ldar`, and a fence an instruction (`dmb`). On the
+//! way of an event that is one `stlr` for the commit, and for a span a `dmb` (`[F1]`) and two more `stlr`. The
+//! read-modify-writes of a writer order nothing on aarch64, unless they are given an ordering.
 //!
 //! W4 alone is redundant today: W1, earlier in the same switch, is a fence that orders the same
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
@@ -61,6 +68,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("Ringmark's format is little-endian and its types are read in place");
 
+mod arch;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod system;

@@ -46,7 +46,7 @@ fn lines(program: &Path) -> Vec<String> {
 fn a_program_with_every_macro_runs_untraced_and_is_told_why() {
     let lines = lines(&every_macro(Some("--cfg ringmark_unsupported")));
     let expected = [
-        "no session: Ringmark traces on Linux with glibc on x86-64, found linux on x86_64, \
+        "no session: Ringmark traces on Linux with glibc on x86-64 or aarch64, found linux on x86_64, \
          built with --cfg ringmark_unsupported",
         "current session: false",
         "thread has a ring: false",

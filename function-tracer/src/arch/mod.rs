@@ -1,27 +1,25 @@
 //! Patch sites on one processor. A port fills one folder with the items used here.
 //!
+//! `x86_64` is the only folder, on every processor: it reads and writes bytes, so that files of x86-64 can be
+//! read elsewhere, too. Only what stores into running code is there on x86-64 alone.
+//!
 //! - [`read`] tells a site from other code.
 //! - [`Form`] holds the site's bytes and the steps between them.
 //! - [`write_trampoline`] and [`write_hop`] make the code that a site calls.
 //! - [`Steps`] decodes code; [`is_return`] and [`always_jumps`] say how a function ends.
 //! - [`store_head`] changes the first bytes of an instruction that other threads may be executing.
 
-#[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::store_head;
 pub(crate) use x86_64::{
     AS_AFTER_A_CALL, CODE_BYTES_MAX, Form, HOP_BYTES, IN_HOPS, IN_MOVED, IN_TRAMPOLINES,
     MOVED_CALL, MOVED_ENTRY, MOVED_SITE_FROM_CALL, MOVED_TRAMPOLINE_BYTES, MovedInstruction,
     REACH_BYTES, RETURN_COLUMN, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES, always_jumps,
     is_return, lands_on_entry, prepare_decoder, read, read_empty_function, read_moved,
-    safe_distances, store_head, write_hop, write_moved_trampoline, write_trampoline,
+    safe_distances, write_hop, write_moved_trampoline, write_trampoline,
 };
-
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!(
-    "ringmark-function-tracer knows x86-64 only: fill a folder of function-tracer/src/arch"
-);
 
 /// Why code is not that of a patch site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use object::elf::{DT_NEEDED, Dyn64, PF_X, PT_INTERP, PT_LOAD};
-use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
+use object::elf::{DT_NEEDED, Dyn64, EM_AARCH64, EM_X86_64, PF_X, PT_INTERP, PT_LOAD};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
 use super::asks_caller::{self, FunctionStart};
@@ -71,12 +71,28 @@ pub(crate) enum Relocation {
     Unknown,
 }
 
+/// Takes a file apart that is for the processor whose patch sites are known.
+pub(super) fn parse<'a, R: ReadRef<'a>>(
+    bytes: R,
+) -> Result<ElfFile64<'a, LittleEndian, R>, FileError> {
+    let elf = ElfFile64::<LittleEndian, R>::parse(bytes)?;
+    match elf.elf_header().e_machine(LittleEndian) {
+        EM_X86_64 => Ok(elf),
+        EM_AARCH64 => Err(FileError::OtherProcessor {
+            found: "aarch64".to_owned(),
+        }),
+        other => Err(FileError::OtherProcessor {
+            found: format!("processor number {other}"),
+        }),
+    }
+}
+
 /// Reads the file at `path`; functions only where it has a table of patch sites.
 pub(crate) fn read(path: &Path, relocation: Relocation) -> Result<Contents, FileError> {
     let file = File::open(path)?;
     let code = file.try_clone()?;
     let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache)?;
+    let elf = parse(&cache)?;
     let build_id = elf.build_id().ok().flatten();
     let mut contents = Contents {
         tables: tables(&elf),
@@ -114,7 +130,7 @@ pub fn handing_on(path: &Path) -> Result<BTreeSet<u64>, FileError> {
     let file = File::open(path)?;
     let code = file.try_clone()?;
     let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache)?;
+    let elf = parse(&cache)?;
     let starts = || {
         let mut symbols = symbols(path, &elf, &code);
         let parts = parts(&symbols);
@@ -149,7 +165,7 @@ impl Headers {
     /// The file cannot be read, or is neither of the two.
     pub fn of(path: &Path) -> Result<Self, FileError> {
         let cache = ReadCache::new(File::open(path)?);
-        let elf = Elf::parse(&cache)?;
+        let elf = parse(&cache)?;
         Ok(Self {
             names_sites: !tables(&elf).is_empty(),
             is_static: is_static(&elf),
@@ -347,5 +363,31 @@ impl Contents {
     /// Whether the file has a table of patch sites.
     pub(crate) fn has_tables(&self) -> bool {
         !self.tables.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_for_another_processor_is_refused_by_its_name() {
+        let own = std::env::current_exe().expect("a path");
+        let mut bytes = std::fs::read(own).expect("a program");
+        let mut of = |machine: u16| {
+            bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+            parse(bytes.as_slice()).map(drop)
+        };
+        assert!(of(EM_X86_64).is_ok());
+        let refused = of(EM_AARCH64).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("built for aarch64, expected x86-64"),
+            "{refused}"
+        );
+        let refused = of(243).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("built for processor number 243"),
+            "{refused}"
+        );
     }
 }

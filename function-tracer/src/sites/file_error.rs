@@ -12,6 +12,14 @@ pub enum FileError {
     /// The file is no ELF program or shared object, or a damaged one.
     #[error(transparent)]
     Elf(#[from] object::Error),
+    /// The file is for another processor than the one whose patch sites are known.
+    #[error(
+        "built for {found}, expected x86-64: the functions of no other processor can be traced"
+    )]
+    OtherProcessor {
+        /// The name of its processor, or the number that its header states.
+        found: String,
+    },
     /// The file's segments are too far apart to be laid out in memory.
     #[error("its segments span {bytes} bytes")]
     TooLarge {

@@ -78,7 +78,7 @@ type ElfBytes<'a> = ElfFile64<'a, LittleEndian, &'a [u8]>;
 pub fn in_file(path: &Path) -> Result<InFile, FileError> {
     let path = fs::canonicalize(path)?;
     let bytes = fs::read(&path)?;
-    let elf = ElfBytes::parse(bytes.as_slice())?;
+    let elf: ElfBytes<'_> = super::elf::parse(bytes.as_slice())?;
     let image = Image::of(&elf, &bytes)?;
     let loaded = image.loaded(&elf, &path);
     let base = loaded.base;

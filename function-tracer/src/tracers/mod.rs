@@ -5,7 +5,8 @@
 //! want is recorded once, with a type that names them.
 //!
 //! 1. `registry`: the tracers of the process, by name. `error`: why a change was not made.
-//! 2. `tracer`: one tracer. [`selection`]: its functions. `triggers`: what starts and stops it.
+//! 2. `tracer`: one tracer. [`selection`]: its functions. `triggers`: what starts and stops it,
+//!    `trigger_places`: where.
 //! 3. `wants`: what all tracers want of each function, and the stub that does it.
 //! 4. `schema`: numbers of function types, and schema entries; `numbered_modules`: numbers of
 //!    functions. `profile_cells`: numbers for profile tracers.
@@ -23,27 +24,46 @@
 //!   wants. The site stays enabled; only the word of its target changes.
 //! - When `graph` stops, both sites are disabled.
 
+#[cfg(target_arch = "x86_64")]
 mod budget;
+#[cfg(target_arch = "x86_64")]
 mod call_costs;
+#[cfg(target_arch = "x86_64")]
 mod error;
+#[cfg(target_arch = "x86_64")]
 mod numbered_modules;
+#[cfg(target_arch = "x86_64")]
 mod profile_cells;
+#[cfg(target_arch = "x86_64")]
 mod registry;
+#[cfg(target_arch = "x86_64")]
 mod schema;
 pub mod selection;
+#[cfg(target_arch = "x86_64")]
 mod site_uses;
+#[cfg(target_arch = "x86_64")]
 mod switch_order;
+#[cfg(target_arch = "x86_64")]
 mod traced_sites;
+#[cfg(target_arch = "x86_64")]
 mod tracer;
+#[cfg(target_arch = "x86_64")]
+mod trigger_places;
 mod triggers;
+#[cfg(target_arch = "x86_64")]
 mod wants;
 
+#[cfg(target_arch = "x86_64")]
 pub use error::TracerError;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use profile_cells::{CellOfFunction, Names};
+#[cfg(target_arch = "x86_64")]
 pub use registry::Tracers;
 pub use ringmark_format::function::TracerKind;
 pub(crate) use selection::candidate;
 pub use selection::{Candidate, PatternError, PatternFault, Selection, Syntax};
+#[cfg(target_arch = "x86_64")]
 pub use traced_sites::{ChangeOutcome, RefusedFunction};
+#[cfg(target_arch = "x86_64")]
 pub use tracer::{GivenUp, Tracer, TracerOptions};
 pub use triggers::{Action, Moment, Trigger, TriggerError, TriggerFault};

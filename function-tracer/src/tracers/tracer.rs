@@ -6,7 +6,8 @@ use ringmark::Session;
 use ringmark_format::function::TracerKind;
 
 use super::selection::{Selection, selects};
-use super::triggers::{self, AtMoments, Trigger, TriggerPlaces};
+use super::trigger_places::{self, AtMoments, TriggerPlaces};
+use super::triggers::{self, Trigger};
 use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
 use crate::record::trigger_actions::{is_paused, take_snapshot, wants_snapshot};
@@ -269,7 +270,7 @@ impl Tracer {
         };
         let entries = module.sites.iter().map(|site| site.kind == SiteKind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
-        let triggers = triggers::places(&self.options.triggers, self.number, module);
+        let triggers = trigger_places::places(&self.options.triggers, self.number, module);
         let matches = Matches {
             sites,
             count,

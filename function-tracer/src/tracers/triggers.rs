@@ -1,10 +1,6 @@
 //! Triggers: what happens to a function tracer where functions are entered or left.
 
-use std::collections::BTreeMap;
-
-use super::selection::{PatternError, Selection, Syntax, selects};
-use crate::record::trigger_actions::Actions;
-use crate::sites::{Module, SiteKind};
+use super::selection::{PatternError, Selection, Syntax};
 
 /// Tracers with triggers that start or stop them, at most. The calls of a function have one type
 /// for each set of tracers that pause.
@@ -33,9 +29,9 @@ pub enum Action {
 /// A trigger: an action at one moment of the calls of some functions.
 #[derive(Debug, Clone)]
 pub struct Trigger {
-    functions: Selection,
-    moment: Moment,
-    action: Action,
+    pub(super) functions: Selection,
+    pub(super) moment: Moment,
+    pub(super) action: Action,
     text: String,
 }
 
@@ -104,16 +100,6 @@ impl Trigger {
     pub fn text(&self) -> &str {
         &self.text
     }
-
-    /// The trigger's action, for its tracer's number.
-    fn actions(&self, tracer: u32) -> Actions {
-        let bit = |action| u64::from(self.action == action) << tracer;
-        Actions {
-            start: bit(Action::Start),
-            stop: bit(Action::Stop),
-            snapshot: bit(Action::Snapshot),
-        }
-    }
 }
 
 /// Whether a trigger starts or stops its tracer.
@@ -137,47 +123,6 @@ pub(super) fn are_same(these: &[Trigger], those: &[Trigger]) -> bool {
     texts(these) == texts(those)
 }
 
-/// What triggers do at the two moments of a call.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AtMoments {
-    pub(super) entry: Actions,
-    pub(super) exit: Actions,
-}
-
-/// The sites of a module that triggers are at.
-#[derive(Debug, Default)]
-pub(super) struct TriggerPlaces {
-    /// By the site's index in the module.
-    pub(super) actions: BTreeMap<usize, AtMoments>,
-    /// Number of functions that each trigger is at.
-    pub(super) counts: Vec<usize>,
-}
-
-/// Finds the sites of a module that `triggers` of a tracer are at.
-pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> TriggerPlaces {
-    let mut places = TriggerPlaces {
-        actions: BTreeMap::new(),
-        counts: vec![0; triggers.len()],
-    };
-    if triggers.is_empty() {
-        return places;
-    }
-    // Exits included, which are enabled while the entry is.
-    for (place, site) in module.sites.iter().enumerate() {
-        let wanted = triggers.iter().zip(&mut places.counts);
-        for (trigger, count) in wanted.filter(|(t, _)| selects(&t.functions, module, site)) {
-            *count += usize::from(site.kind == SiteKind::Entry);
-            let at: &mut AtMoments = places.actions.entry(place).or_default();
-            let actions = match trigger.moment {
-                Moment::Entry => &mut at.entry,
-                Moment::Exit => &mut at.exit,
-            };
-            *actions = actions.and(trigger.actions(tracer));
-        }
-    }
-    places
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::selection::PatternFault;
@@ -190,8 +135,6 @@ mod tests {
         assert_eq!(trigger.moment, Moment::Exit);
         assert_eq!(trigger.action, Action::Snapshot);
         assert_eq!(trigger.functions.text(), "ns::f(a = b)@lib*");
-        assert_eq!(trigger.actions(3).snapshot, 8);
-        assert_eq!(trigger.actions(3).start, 0);
         let no_name = TriggerFault::Function(PatternError {
             found: String::new(),
             reason: PatternFault::NoName,

@@ -65,7 +65,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
     let groups = room::own_groups();
     let cap = bytes_for_rings(dir, &options, &groups, &mut notices)?;
     let regions = Regions::for_cap(cap);
-    let file_bytes = (regions.end + cap).next_multiple_of(4096);
+    let file_bytes = (regions.end + cap).next_multiple_of(layout::system_page());
     let session = random_uuid();
     let draft = Draft::create(dir, session, options.memfd, file_bytes)?;
     layout::allocate(&draft.file, &regions, file_bytes).map_err(|e| draft.failed(e))?;

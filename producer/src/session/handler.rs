@@ -1,9 +1,9 @@
 //! Whether the calling thread is in a signal handler: there it must not allocate or wait for a lock,
 //! since it may have interrupted the allocator or the holder of the lock.
 //!
-//! The frame of a handler begins with the address of its action's restorer, to which it returns
-//! (sigaction(2), sigreturn(2)). A context follows that links to no other one, with the code segment
-//! of the code that was interrupted. While the handler runs its signal is blocked, unless its action
+//! The frame of a handler holds the context of the code that was interrupted, which links to no other one (sigreturn(2)).
+//! On x86-64 it begins with the address of its action's restorer, to which the handler returns (sigaction(2)); `arch`
+//! has the marks of each processor. While the handler runs its signal is blocked, unless its action
 //! says `SA_NODEFER`. The address alone is also what sigaction(2) leaves where later frames of the
 //! thread have a gap. The false positive: a whole frame of an earlier handler in such a gap, while the
 //! signal is blocked for another reason.
@@ -18,21 +18,14 @@
 use ringmark_ring::raw;
 use rustix::fs::{Mode, OFlags};
 
+use crate::platform::arch::{HANDLER_FRAME_WORDS, is_handler_frame};
+
 /// Highest signal number.
 const SIGNALS: i32 = 64;
 /// Places that handlers may return to; more are not looked for.
 const RESTORERS_MAX: usize = 4;
 /// Words of a stack that are looked at: it may lie in the middle of a program's large mapping.
 const WORDS_MAX: usize = 1 << 20;
-/// Word of a handler's frame with the link to another context: `uc_link` of `ucontext_t`. The kernel
-/// sets none.
-const LINK: usize = 2;
-/// Word of a handler's frame that begins with the code segment: `REG_CSGSFS` of `gregset_t`.
-const SEGMENTS: usize = 6 + libc::REG_CSGSFS as usize;
-/// The least significant byte of the code segment of 64-bit programs. (The others depend on what the
-/// kernel runs on.)
-const CODE_SEGMENT: u8 = 0x33;
-
 /// A signal's action as the kernel has it; the C library hides the restorer.
 #[repr(C)]
 struct Action {
@@ -51,38 +44,38 @@ pub(super) fn is_running() -> bool {
 #[inline(never)]
 pub(super) fn is_running_where(blocked: u64) -> bool {
     let mut restorers = [0; RESTORERS_MAX];
-    if !find_restorers(&mut restorers, blocked) {
+    let Some(found) = find_restorers(&mut restorers, blocked) else {
         return true;
-    }
+    };
     // Only what callers left on the stack counts: it begins after this function's own array.
-    restorers[0] != 0 && stack_holds(&restorers, restorers.as_ptr_range().end)
+    found > 0 && stack_holds(&restorers[..found], restorers.as_ptr_range().end)
 }
 
 /// As [`is_running`], where this library's code runs on a stack of its own: `frame` is an address in a
 /// frame of the calling thread on the stack that it left for it.
 pub(super) fn is_running_around(frame: usize) -> bool {
     let mut restorers = [0; RESTORERS_MAX];
-    if !find_restorers(&mut restorers, blocked_signals()) {
+    let Some(found) = find_restorers(&mut restorers, blocked_signals()) else {
         return true;
-    }
+    };
     let frame = frame.next_multiple_of(size_of::<usize>()) as *const usize;
-    restorers[0] != 0 && stack_holds(&restorers, frame)
+    found > 0 && stack_holds(&restorers[..found], frame)
 }
 
-/// Where the handlers return to that may run now; `false`: there are too many places.
+/// Where the handlers return to that may run now, and how many places those are; `None`: too many.
 #[inline(never)]
-fn find_restorers(restorers: &mut [usize; RESTORERS_MAX], blocked: u64) -> bool {
+fn find_restorers(restorers: &mut [usize; RESTORERS_MAX], blocked: u64) -> Option<usize> {
+    let mut found = 0;
     for signal in 1..=SIGNALS {
         let Some(action) = action(signal).filter(|action| may_run(action, signal, blocked)) else {
             continue;
         };
-        let mut places = restorers.iter_mut();
-        match places.find(|known| **known == 0 || **known == action.restorer) {
-            Some(place) => *place = action.restorer,
-            None => return false,
+        if !restorers[..found].contains(&action.restorer) {
+            *restorers.get_mut(found)? = action.restorer;
+            found += 1;
         }
     }
-    true
+    Some(found)
 }
 
 fn may_run(action: &Action, signal: i32, blocked: u64) -> bool {
@@ -114,21 +107,17 @@ fn action(signal: i32) -> Option<Action> {
     (done == 0).then_some(action)
 }
 
-/// Whether a frame on this stack, from `start` to its end, returns to one of these addresses.
+/// Whether a handler's frame is on this stack, from `start` to its end, by where handlers return to.
 #[inline(never)]
-fn stack_holds(wanted: &[usize; RESTORERS_MAX], start: *const usize) -> bool {
+fn stack_holds(restorers: &[usize], start: *const usize) -> bool {
     let Some(end) = mapping_end(start.addr()) else {
         return true;
     };
     let words = ((end - start.addr()) / size_of::<usize>()).min(WORDS_MAX);
     // SAFETY: invariant 2: `n` is below `words`.
     let word = |n: usize| unsafe { start.wrapping_add(n).read_volatile() };
-    let is_frame = |n: usize| {
-        let returns_to = word(n);
-        let is_known = returns_to != 0 && wanted.contains(&returns_to);
-        is_known && word(n + LINK) == 0 && word(n + SEGMENTS).to_le_bytes()[0] == CODE_SEGMENT
-    };
-    (0..words.saturating_sub(SEGMENTS)).any(is_frame)
+    (0..words.saturating_sub(HANDLER_FRAME_WORDS))
+        .any(|n| is_handler_frame(|at| word(n + at), restorers))
 }
 
 /// Where the mapping ends that this address lies in. Allocates nothing.

@@ -12,16 +12,22 @@ use ringmark_format::slot::Slot;
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR, VERSION_MINOR};
 use ringmark_ring::identity::Identity;
 use ringmark_ring::mapping::{self, MapError};
+use ringmark_ring::ring_file::SYSTEM_PAGE;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::other_copies::TimeBase;
 use crate::setup::Options;
 
-const PAGE: u64 = 4096;
-const HEADER_BYTES: u64 = 2 * PAGE;
-const ENABLED_BYTES: u64 = PAGE;
+const HEADER_BYTES: u64 = 2 * SYSTEM_PAGE;
+const STATE_BYTES: u64 = SYSTEM_PAGE;
+const ENABLED_BYTES: u64 = SYSTEM_PAGE;
 /// Size of a schema extent.
 pub(super) const EXTENT_BYTES: u64 = 32 << 10;
+
+/// Bytes of a page of this system, at least those of the format.
+pub(super) fn system_page() -> u64 {
+    SYSTEM_PAGE.max(rustix::param::page_size() as u64)
+}
 
 /// Offsets of the regions in front of the rings.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +46,17 @@ pub(super) struct Regions {
 impl Regions {
     /// Regions of a session whose rings may take `cap` bytes.
     pub(super) fn for_cap(cap: u64) -> Self {
+        Self::in_pages(system_page(), cap)
+    }
+
+    /// On a system with pages of `page` bytes: what readers map for writing, mailbox and consumed words, has pages of its
+    /// own, and so have the rings.
+    fn in_pages(page: u64, cap: u64) -> Self {
         let slots = (cap / (64 << 10)).clamp(64, 4096) as u32;
         let state = HEADER_BYTES;
-        let mailbox = state + PAGE;
-        let consumed = mailbox + MAILBOX_BYTES as u64;
-        let enabled = consumed + (u64::from(slots) * 8).next_multiple_of(PAGE);
+        let mailbox = (state + STATE_BYTES).next_multiple_of(page);
+        let consumed = (mailbox + MAILBOX_BYTES as u64).next_multiple_of(page);
+        let enabled = (consumed + u64::from(slots) * 8).next_multiple_of(page);
         let schema = enabled + ENABLED_BYTES;
         let directory = schema + EXTENT_BYTES;
         Self {
@@ -54,7 +66,7 @@ impl Regions {
             directory,
             enabled,
             schema,
-            end: directory + (u64::from(slots) * Slot::BYTES as u64).next_multiple_of(PAGE),
+            end: (directory + u64::from(slots) * Slot::BYTES as u64).next_multiple_of(page),
             slots,
         }
     }
@@ -83,7 +95,7 @@ pub(super) struct Facts<'a> {
 /// their first entry.
 pub(super) fn allocate(file: &File, regions: &Regions, file_bytes: u64) -> Result<(), MapError> {
     mapping::set_size(file, file_bytes)?;
-    mapping::allocate(file, 0, regions.directory + PAGE)
+    mapping::allocate(file, 0, regions.directory + SYSTEM_PAGE)
 }
 
 /// Writes header and state. Nothing is mapped yet, and no other process knows the file.
@@ -160,5 +172,50 @@ fn header(
         parent_pid: rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32),
         keep: options.keep as u32,
         reserved: [0; 13],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_readers_write_has_pages_of_its_own() {
+        for page in [4096, 16 << 10, 64 << 10] {
+            let regions = Regions::in_pages(page, 8 << 20);
+            for at in [
+                regions.mailbox,
+                regions.consumed,
+                regions.enabled,
+                regions.end,
+            ] {
+                assert!(at.is_multiple_of(page), "{page}: {regions:?}");
+            }
+            let ends = [
+                (regions.state, HEADER_BYTES),
+                (regions.mailbox, regions.state + STATE_BYTES),
+                (regions.consumed, regions.mailbox + MAILBOX_BYTES as u64),
+                (
+                    regions.enabled,
+                    regions.consumed + u64::from(regions.slots) * 8,
+                ),
+                (regions.schema, regions.enabled + ENABLED_BYTES),
+                (regions.directory, regions.schema + EXTENT_BYTES),
+            ];
+            assert!(
+                ends.iter().all(|(next, end)| next >= end),
+                "{page}: {regions:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn small_pages_leave_no_gaps() {
+        let regions = Regions::in_pages(4096, 8 << 20);
+        assert_eq!(regions.mailbox, 12 << 10);
+        assert_eq!(regions.consumed, 20 << 10);
+        assert_eq!(regions.enabled, 24 << 10);
+        assert_eq!(regions.schema, 28 << 10);
+        assert_eq!(regions.directory, 60 << 10);
     }
 }

@@ -20,7 +20,12 @@ pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
 /// Bytes that a session in `dir` may take: see [`room::of_session`].
 pub(crate) fn cap(dir: &Path, wanted: u64, groups: &str) -> (u64, Option<&'static str>) {
-    room::of_session(dir, wanted, Regions::for_cap(wanted).end + 4096, groups)
+    room::of_session(
+        dir,
+        wanted,
+        Regions::for_cap(wanted).end + SYSTEM_PAGE,
+        groups,
+    )
 }
 
 /// Bytes of the file that were handed out.

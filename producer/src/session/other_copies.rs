@@ -30,10 +30,13 @@ pub(super) struct TimeBase {
 }
 
 impl TimeBase {
-    /// That of the first session of a process: from `zero`, at the rate measured since.
+    /// That of the first session of a process: from `zero`, at the rate that its counter states or that was measured
+    /// since.
     pub(super) fn measured(clock: Clock, zero: ClockSample) -> Self {
         let rate = match clock {
-            Clock::Tsc => clock::rate_between(zero, clock::sample(clock)).unwrap_or(UNKNOWN_RATE),
+            Clock::Tsc => clock::stated_rate()
+                .or_else(|| clock::rate_between(zero, clock::sample(clock)))
+                .unwrap_or(UNKNOWN_RATE),
             _ => Rate::IDENTITY,
         };
         let age = clock::ticks(clock).saturating_sub(zero.tick);

@@ -15,6 +15,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::ptr;
 
+use crate::platform::arch;
+
 type FindObject = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
 type FindSymbol = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
@@ -23,16 +25,7 @@ type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 /// program has no loader. (A weak symbol does not bring the C library's own into it.)
 macro_rules! of_loader {
     ($name:literal) => {{
-        let address: usize;
-        // SAFETY: invariant 1: reads an address, changes nothing.
-        unsafe {
-            core::arch::asm!(
-                concat!(".weak ", $name),
-                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
+        let address = arch::weak_address!($name);
         (address != 0).then_some(address)
     }};
 }

@@ -118,7 +118,7 @@ impl fmt::Display for StartError {
             Self::Unsupported { found } => {
                 write!(
                     f,
-                    "Ringmark traces on Linux with glibc on x86-64, found {found}"
+                    "Ringmark traces on Linux with glibc on x86-64 or aarch64, found {found}"
                 )
             }
             Self::OtherClock {

@@ -5,7 +5,8 @@
 //! of them a type is for many combinations: it has all fields of the site, and each may be absent.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{self, Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
@@ -298,7 +299,8 @@ impl Site {
         visit: impl FnOnce(&mut dyn Visit),
     ) -> bool {
         let list = &self.variants[what.list()];
-        let Some(expected) = Numbers::unpack(list.numbers.load(Relaxed)) else {
+        let numbers = list.numbers.load(Ordering::Acquire); // [L3] pairs with [L4]: whether the type is on
+        let Some(expected) = Numbers::unpack(numbers) else {
             return false;
         };
         let id = list.states[0].enabled();
@@ -421,7 +423,8 @@ impl Site {
                 let only = (number == 0)
                     .then(|| variant.kinds.only_numbers())
                     .flatten();
-                list.numbers.store(only.map_or(0, Numbers::pack), Relaxed);
+                let only = only.map_or(0, Numbers::pack);
+                list.numbers.store(only, Ordering::Release); // [L4] pairs with [L3]
             }
             if variant.fits(values.of.kinds) {
                 return Some(variant);

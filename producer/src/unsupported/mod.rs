@@ -45,7 +45,7 @@ pub(crate) mod thread_block {
 
 /// Sites of `#[trace_fn]`: no function tracer comes.
 #[cfg(feature = "functions")]
-pub(crate) mod function_site {
+pub(crate) mod arch {
     /// Leaves nothing in the function.
     #[inline(always)]
     pub fn function_site() {}

@@ -4,7 +4,7 @@ use ringmark_ring::clock;
 
 use super::finding::Finding;
 
-/// Whether the TSC can be used.
+/// Whether the processor's counter can be used.
 pub(super) fn finding() -> Finding {
     judged(&clock::source(), clock::tsc_is_invariant())
 }
@@ -16,10 +16,14 @@ fn judged(source: &str, is_invariant: bool) -> Finding {
         source => source,
     };
     if is_invariant {
-        return Finding::works(ABOUT, format!("TSC, invariant (clock source {source})"));
+        return Finding::works(
+            ABOUT,
+            format!("the processor's counter, invariant (clock source {source})"),
+        );
     }
-    let found = format!("monotonic: the TSC is not reliable here (clock source {source})");
-    let advice = "events cost a system clock's time more; 'dmesg | grep -i tsc' says why the kernel gave it up";
+    let found =
+        format!("monotonic: the processor's counter is not reliable here (clock source {source})");
+    let advice = "events cost a system clock's time more; 'dmesg | grep -i clocksource' says why the kernel gave it up";
     Finding::limited(ABOUT, found, advice)
 }
 

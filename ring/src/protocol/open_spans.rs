@@ -244,7 +244,7 @@ impl Writer {
         if frame > FRAMES {
             // A span of C code may end twice.
             if stack[OVER].load(Relaxed) > 0 {
-                single_instruction::decrement_shared(&stack[OVER]);
+                single_instruction::decrement_shared(&stack[OVER], order::frame_release()); // [F2]
             }
             return;
         }

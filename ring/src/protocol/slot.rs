@@ -323,12 +323,12 @@ impl<'m> SlotView<'m> {
     /// Counts one lost event. Called by the owner thread and its handlers only: the increment is
     /// one instruction without a bus lock, so those of two threads would overwrite each other.
     pub fn count_lost(&self, cause: Cause) {
-        crate::protocol::single_instruction::increment_shared(self.lost_word(cause));
+        crate::protocol::single_instruction::increment_shared(self.lost_word(cause), Relaxed);
     }
 
     /// Counts one wait for room. Called by the owner thread, outside signal handlers.
     pub fn count_wait(&self, ns: u64) {
-        crate::protocol::single_instruction::increment_shared(&self.words[word!(waits)]);
+        crate::protocol::single_instruction::increment_shared(&self.words[word!(waits)], Relaxed);
         crate::protocol::single_instruction::add_shared(&self.words[word!(waited_ns)], ns);
     }
 

@@ -136,8 +136,8 @@ fn tick_of(stack: &SpanStack, frame: u32) -> &AtomicU64 {
 
 /// Counts a span beyond the frames.
 pub(crate) fn count_over(stack: &SpanStack) {
-    single_instruction::increment_shared(&stack[OVER_BEGUN]);
-    single_instruction::increment_shared(&stack[OVER]);
+    single_instruction::increment_shared(&stack[OVER_BEGUN], order::frame_release()); // [F2]
+    single_instruction::increment_shared(&stack[OVER], order::frame_release()); // [F2]
 }
 
 /// Ends the span in this frame.

@@ -202,6 +202,7 @@ impl Writer {
             !self.is_attached(),
             "invariant 8: the last owner has sealed it"
         );
+        crate::arch::prepare();
         self.set_stack(ring.stack);
         let place = self.ring.get();
         // SAFETY: invariant 8, which the caller promises: no other use of this writer.

@@ -2,7 +2,7 @@
 //!
 //! | clock | tick | read by | steps |
 //! | --- | --- | --- | --- |
-//! | TSC clock | the processor's counter, stated in the session header | one instruction | smaller than a ns |
+//! | TSC clock | the processor's counter, stated in the session header | one instruction | below 1 ns; aarch64: 1 to 40 ns |
 //! | monotonic | ns of `CLOCK_MONOTONIC` | the kernel's code page | 1 ns |
 //! | coarse | ns of `CLOCK_MONOTONIC_COARSE` | the same, without the counter | 1 to 10 ms |
 //! | none | always 0 | | |
@@ -10,6 +10,7 @@
 //! An event reads one clock once. The TSC clock is used where the kernel itself trusts it
 //! ([`tsc_is_invariant`]); elsewhere it may run at another rate on each processor. Ticks become
 //! time by pairs of a tick and `CLOCK_MONOTONIC` ([`sample`]), never by a rate that was assumed.
+//! Until there are two pairs the rate is measured, or that which the counter states ([`stated_rate`]).
 //!
 //! All functions may be called in signal handlers and in code that records the program's own calls:
 //! none allocates, locks, or calls a function that a program could define.
@@ -20,28 +21,19 @@ use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::arch;
 use crate::protocol::clock_sample::ClockSample;
 use crate::system::raw;
 
-/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair:
-/// wider, and the thread was interrupted in between.
-const BRACKET_TICKS: u64 = 2048;
-/// Oldest event time that a page's ticks may count from: about a millisecond. An older one was not
-/// read for this event.
-const BASE_AGE_TICKS: u64 = 1 << 22;
-
-/// The processor's time stamp counter. Not ordered with the instructions around it: an event's tick
-/// may be some tens of cycles off, which no fence of ours would make worth its price.
+/// The processor's counter: x86-64's time stamp counter, aarch64's virtual counter. Not ordered with the instructions
+/// around it: an event's tick may be some tens of cycles off, which no fence of ours would make worth its price.
 #[inline(always)]
 #[must_use]
 pub fn tsc() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: reading the counter touches no memory; every x86-64 processor has it.
-        unsafe { core::arch::x86_64::_rdtsc() }
+    match arch::counter() {
+        Some(ticks) => ticks,
+        None => nanoseconds(ClockId::Monotonic),
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    nanoseconds(ClockId::Monotonic)
 }
 
 /// Reads the clock with this number, as the session header states it: the counter on the straight
@@ -203,7 +195,8 @@ fn sample_tsc() -> ClockSample {
         before = tsc();
         let mono_ns = monotonic_ns();
         let width = tsc().wrapping_sub(before);
-        if width <= BRACKET_TICKS {
+        // A wider bracket: the thread was interrupted in between.
+        if width <= arch::bracket() {
             return ClockSample {
                 tick: before + width / 2,
                 mono_ns,
@@ -225,7 +218,8 @@ fn sample_tsc() -> ClockSample {
 pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
     let sample = sample(clock);
     let age = sample.tick.wrapping_sub(now);
-    if age > BASE_AGE_TICKS {
+    // An older one was not read for this event.
+    if age > arch::base_age() {
         return sample;
     }
     match sample.mono_ns {
@@ -238,6 +232,16 @@ pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
             mono_ns: mono_ns.saturating_sub(rate.nanoseconds(age)),
         },
     }
+}
+
+/// The rate that the counter states itself; `None`: it has to be measured.
+#[must_use]
+pub fn stated_rate() -> Option<Rate> {
+    let hertz = arch::hertz()?;
+    Some(Rate {
+        mult: (1_000_000_000_u64 << 32) / hertz,
+        shift: 32,
+    })
 }
 
 /// Rate between two samples, in ns per tick as a fraction; `None` if they are of the same tick, in
@@ -264,20 +268,6 @@ pub fn source() -> String {
 /// Where a hypervisor's clock or no choice is stated, the processor's own word decides.
 #[must_use]
 pub fn tsc_is_invariant() -> bool {
-    match source().as_str() {
-        "tsc" => true,
-        "kvm-clock" | "" => cpuid_invariant(),
-        _ => false,
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn cpuid_invariant() -> bool {
-    core::arch::x86_64::__cpuid(0x8000_0000).eax >= 0x8000_0007
-        && core::arch::x86_64::__cpuid(0x8000_0007).edx & (1 << 8) != 0
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn cpuid_invariant() -> bool {
-    false
+    let source = source();
+    source == arch::SOURCE || arch::is_invariant(&source)
 }

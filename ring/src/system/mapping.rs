@@ -61,6 +61,31 @@ pub struct Mapping {
     writable: bool,
 }
 
+/// Which of the system's pages a range means where it does not end with one: regions of the format begin at multiples
+/// of 4 KiB, and some systems have larger pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// All that it touches.
+    Whole,
+    /// Those that hold nothing else.
+    Within,
+}
+
+impl Around {
+    /// From the first of these pages to the end of the last.
+    fn pages(self, from: usize, to: usize) -> (usize, usize) {
+        self.pages_of(rustix::param::page_size(), from, to)
+    }
+
+    fn pages_of(self, page: usize, from: usize, to: usize) -> (usize, usize) {
+        let down = |at: usize| at & !(page - 1);
+        match self {
+            Self::Whole => (down(from), to.next_multiple_of(page)),
+            Self::Within => (from.next_multiple_of(page), down(to)),
+        }
+    }
+}
+
 impl Mapping {
     /// Maps `bytes` of `file` from `offset` (a multiple of the system's page) for reading.
     ///
@@ -148,24 +173,40 @@ impl Mapping {
     /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the
     /// range does not lie in the mapping.
     pub fn allocate(&self, offset: u64, bytes: u64) -> Result<(), rustix::io::Errno> {
-        self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
+        self.advise(
+            Around::Whole,
+            offset,
+            bytes,
+            rustix::mm::Advice::LinuxPopulateWrite,
+        )
     }
 
-    /// Frees the pages of a range, where the filesystem can; they read as zeros then. Touching them
+    /// Frees the system's pages that lie wholly in a range, where the filesystem can; they read as zeros then. Touching them
     /// later may fault, if the filesystem is full by then.
     pub fn give_back(&self, offset: u64, bytes: u64) {
         // Else they stay allocated.
-        let _ = self.advise(offset, bytes, rustix::mm::Advice::LinuxRemove);
+        let _ = self.advise(
+            Around::Within,
+            offset,
+            bytes,
+            rustix::mm::Advice::LinuxRemove,
+        );
     }
 
     /// As [`Mapping::populate`], for reading.
     pub fn populate_read(&self, offset: u64, bytes: u64) {
         // Else the pages come at their first touch.
-        let _ = self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
+        let _ = self.advise(
+            Around::Whole,
+            offset,
+            bytes,
+            rustix::mm::Advice::LinuxPopulateRead,
+        );
     }
 
     fn advise(
         &self,
+        around: Around,
         offset: u64,
         bytes: u64,
         advice: rustix::mm::Advice,
@@ -176,10 +217,14 @@ impl Mapping {
         {
             return Err(rustix::io::Errno::INVAL);
         }
-        let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: invariants 1 and 2: the range was checked; populating changes no word, and freed
-        // pages read as zeros, which are values.
-        unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) }
+        let (from, to) = around.pages(offset as usize, (offset + bytes) as usize);
+        if from >= to {
+            return Ok(());
+        }
+        let start = self.map.as_mut_ptr().wrapping_add(from);
+        // SAFETY: invariants 1 and 2: the range was checked, and its pages are those of the mapping; populating
+        // changes no word, and freed pages read as zeros, which are values.
+        unsafe { rustix::mm::madvise(start.cast(), to - from, advice) }
     }
 }
 
@@ -213,4 +258,24 @@ pub fn sealed_memfd(name: &str, bytes: u64) -> Result<File, MapError> {
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
         .map_err(at("fcntl(F_ADD_SEALS)"))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Around::{Whole, Within};
+
+    #[test]
+    fn a_range_of_small_pages_in_large_ones() {
+        const LARGE: usize = 64 << 10;
+        for around in [Whole, Within] {
+            assert_eq!(around.pages_of(4096, 4096, 12288), (4096, 12288));
+        }
+        assert_eq!(Whole.pages_of(LARGE, 4096, 8192), (0, LARGE));
+        let (from, to) = Within.pages_of(LARGE, 4096, 8192);
+        assert!(from >= to, "no page holds nothing else");
+        assert_eq!(
+            Within.pages_of(LARGE, 4096, 3 * LARGE + 1),
+            (LARGE, 3 * LARGE)
+        );
+    }
 }

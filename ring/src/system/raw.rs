@@ -9,6 +9,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::arch;
+
 /// Makes a system call of at most four arguments; those that it does not have are ignored.
 ///
 /// Returns the kernel's result: from -4095 to -1 it is an error, `errno` negated.
@@ -17,55 +19,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// As the call requires: an argument that is a pointer must be good for what the call does with it.
 #[must_use]
 pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
-    let [first, second, third, fourth] = arguments;
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let result: i64;
-        // SAFETY: the caller keeps to the rules of the call, which changes these registers, and
-        // memory as the arguments say.
-        unsafe {
-            core::arch::asm!(
-                "syscall",
-                inlateout("rax") number => result,
-                in("rdi") first,
-                in("rsi") second,
-                in("rdx") third,
-                in("r10") fourth,
-                lateout("rcx") _,
-                lateout("r11") _,
-                options(nostack),
-            );
-        }
-        result
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    // SAFETY: as above.
-    unsafe {
-        by_c_library(number, [first, second, third, fourth])
-    }
-}
-
-/// The same by the C library, for processors that have no instruction here. `errno` is as it was.
-///
-/// # Safety
-/// As [`syscall`].
-#[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
-unsafe fn by_c_library(number: i64, arguments: [u64; 4]) -> i64 {
-    let [first, second, third, fourth] = arguments;
-    // SAFETY: no argument.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: the place of this thread's `errno`, which is there as long as the thread.
-    let errno = unsafe { &mut *errno };
-    let before = *errno;
     // SAFETY: the caller keeps to the rules of the call.
-    let result = unsafe { libc::syscall(number, first, second, third, fourth) };
-    let result = if result == -1 {
-        -i64::from(*errno)
-    } else {
-        result
-    };
-    *errno = before;
-    result
+    unsafe { arch::syscall(number, arguments) }
 }
 
 /// Whether this program runs with more rights than its caller: by a setuid bit, capabilities of its file, or
@@ -111,19 +66,5 @@ mod tests {
         // SAFETY: closes nothing.
         let error = unsafe { syscall(libc::SYS_close, [u64::MAX, 0, 0, 0]) };
         assert_eq!(error, -i64::from(libc::EBADF));
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "no system calls there")]
-    fn so_it_does_by_the_c_library_and_errno_stays() {
-        let errno = || std::io::Error::last_os_error().raw_os_error();
-        // SAFETY: closes nothing.
-        let close = || unsafe { by_c_library(libc::SYS_close, [u64::MAX, 0, 0, 0]) };
-        let before = errno();
-        assert_eq!(close(), -i64::from(libc::EBADF));
-        assert_eq!(errno(), before);
-        // SAFETY: no arguments.
-        let own = unsafe { by_c_library(libc::SYS_getpid, [0; 4]) };
-        assert_eq!(own, i64::from(std::process::id()));
     }
 }

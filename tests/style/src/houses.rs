@@ -53,7 +53,7 @@ pub const FLOORS: &[House<'_>] = &[
             "layout_table",
         ],
     ),
-    ("ring/src/", &["protocol", "system"]),
+    ("ring/src/", &["arch", "protocol", "system"]),
     (
         "movable/src/",
         &[
@@ -77,6 +77,7 @@ pub const FLOORS: &[House<'_>] = &[
             "error",
             "descriptors",
             "target",
+            "arch",
             "own_numbers",
             "schedule",
             "system_call",
@@ -121,10 +122,10 @@ pub const FLOORS: &[House<'_>] = &[
             "lib",
             "ring_stand_in",
             "description",
+            "arch",
             "sites",
             "thread_block",
             "wiped",
-            "function_site",
             "recorded",
             "setup",
             "session",

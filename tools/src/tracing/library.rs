@@ -13,11 +13,14 @@ pub(crate) const LIBRARY: &str = "libringmark_functions.so";
 /// The package that this program was built from. Cargo builds the shared object from it, too.
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 
-/// Finds the shared object.
+/// Finds the shared object: every way to trace functions begins here.
 ///
 /// # Errors
-/// It is not there: where it was looked for, and what to do.
+/// It is not there: where it was looked for, and what to do. Or no functions are traced on this processor.
 pub(crate) fn library() -> Result<PathBuf, Failure> {
+    if let Some(refusal) = refusal(env::consts::ARCH) {
+        return Err(Failure::no_target(refusal));
+    }
     let given = env::var_os("RINGMARK_LIB").filter(|path| !path.is_empty());
     let own = env::current_exe().unwrap_or_default();
     let looked = match &given {
@@ -37,6 +40,16 @@ pub(crate) fn library() -> Result<PathBuf, Failure> {
         looked.join(", "),
         advice(given, &own, Path::new(MANIFEST))
     )))
+}
+
+/// Why no functions are traced on this processor; `None`: they are.
+fn refusal(processor: &str) -> Option<String> {
+    (processor != "x86_64").then(|| {
+        format!(
+            "functions can be traced on x86-64 only, this is {processor}: 'ringmark record' takes the events of a program \
+             here, and 'ringmark profile' shows which functions its time goes to"
+        )
+    })
 }
 
 /// Where it is looked for, of a program at this path.
@@ -74,6 +87,14 @@ fn advice(given: Option<OsString>, own: &Path, manifest: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_processor_is_refused_with_what_works_there() {
+        let text = refusal("aarch64").expect("a refusal");
+        assert!(text.contains("x86-64 only, this is aarch64"), "{text}");
+        assert!(text.contains("'ringmark record'"), "{text}");
+        assert_eq!(refusal("x86_64"), None);
+    }
 
     #[test]
     fn the_advice_fits_what_is_there() {

@@ -92,6 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        ignore = "the functions of this program are for another processor"
+    )]
     fn code_of_this_process_is_where_its_file_says() {
         let files = files(std::process::id());
         let program = files.first().expect("a program");

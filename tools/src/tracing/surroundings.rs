@@ -74,7 +74,10 @@ fn shared_object() -> Finding {
     match library::library() {
         Ok(path) => versioned(ABOUT, &path),
         Err(failure) => {
-            let advice = "install it, or set RINGMARK_LIB; events need none of it";
+            let advice = match cfg!(target_arch = "x86_64") {
+                true => "install it, or set RINGMARK_LIB; events need none of it",
+                false => "events need none of it",
+            };
             Finding::limited(ABOUT, failure.text, advice)
         }
     }
@@ -85,12 +88,8 @@ fn c_library() -> Finding {
     let own = std::env::current_exe().unwrap_or_default();
     let near = own.parent().map(|bin| bin.join("../lib"));
     let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual = [
-        "/usr/local/lib",
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-    ];
+    let of_debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let usual = ["/usr/local/lib", &of_debian, "/usr/lib64", "/usr/lib"];
     let folders = near.into_iter().chain(std::env::split_paths(&named));
     let mut folders = folders.chain(usual.map(PathBuf::from));
     let found = folders.find_map(|folder| fs::canonicalize(folder.join(C_LIBRARY)).ok());

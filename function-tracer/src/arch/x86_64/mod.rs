@@ -6,6 +6,7 @@ mod decode;
 mod distance;
 mod empty_function;
 mod form;
+#[cfg(target_arch = "x86_64")]
 mod head_store;
 mod moved;
 mod nops;
@@ -17,6 +18,7 @@ pub(crate) use decode::{Step, Steps, always_jumps, is_return, prepare_decoder};
 pub(crate) use distance::safe_distances;
 pub(crate) use empty_function::read_empty_function;
 pub(crate) use form::{Form, lands_on_entry, read, read_moved};
+#[cfg(target_arch = "x86_64")]
 pub(crate) use head_store::store_head;
 pub(crate) use moved::MovedInstruction;
 pub(crate) use return_place::ReturnPlace;
