@@ -308,6 +308,7 @@ pub const FLOORS: &[House<'_>] = &[
             "hosts",
             "disk_calls",
             "refusals",
+            "histogram",
             "figures",
             "metrics",
             "host_clock",
