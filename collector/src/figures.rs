@@ -2,18 +2,23 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::disk_calls::DiskCalls;
+use crate::histogram::Histogram;
 use crate::hosts::Hosts;
 use crate::refusals::Refusals;
 
 macro_rules! figures {
-    ($($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*) => {
+    (
+        $($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*
+        ; $($times:ident $times_help:literal,)*
+    ) => {
         /// Counters and gauges, of the collector as a whole and of each host.
         #[derive(Debug, Default)]
         pub struct Figures {
             $($(#[$meta])* pub(crate) $name: AtomicU64,)*
+            $(pub(crate) $times: Histogram,)*
             pub(crate) hosts: Hosts,
             pub(crate) disk_calls: DiskCalls,
             pub(crate) refusals: Refusals,
@@ -30,17 +35,28 @@ macro_rules! figures {
                     let value = self.$name.load(Relaxed);
                     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {value}", $help, $kind);
                 )*
+                $(
+                    let name = concat!("ringmark_collector_", stringify!($times));
+                    text.push_str(&self.$times.text(name, $times_help));
+                )*
                 text.push_str(BUILD_INFO);
                 text.push_str(&self.refusals.text());
                 text.push_str(&self.hosts.text());
                 text
             }
 
-            /// Names and values of the collector's own figures.
+            /// Names and values of the collector's own figures: of refusals their sum, of times how many and their sum.
             #[must_use]
-            pub fn values(&self) -> Vec<(&'static str, u64)> {
+            pub fn values(&self) -> Vec<(&'static str, f64)> {
                 self.look();
-                vec![$((stringify!($name), self.$name.load(Relaxed)),)*]
+                vec![
+                    $((stringify!($name), self.$name.load(Relaxed) as f64),)*
+                    $(
+                        (concat!(stringify!($times), "_count"), self.$times.total() as f64),
+                        (concat!(stringify!($times), "_sum"), self.$times.sum_seconds()),
+                    )*
+                    ("refusals_total", self.refusals.total() as f64),
+                ]
             }
         }
     };
@@ -48,10 +64,9 @@ macro_rules! figures {
 
 figures! {
     connections "gauge" "Connections open now.",
-    connections_total "counter" "Connections accepted.",
+    accepted_connections_total "counter" "Connections accepted.",
     unproved "gauge" "Connections that have not proved which host they are of.",
     evicted_total "counter" "Connections that had proved nothing and made way for others.",
-    refused_total "counter" "Connections refused or ended for what they said.",
     received_bytes_total "counter" "Bytes of blocks received.",
     stored_bytes_total "counter" "Bytes of blocks appended to segments.",
     pages_total "counter" "Pages stored.",
@@ -60,17 +75,15 @@ figures! {
     skipped_blocks_total "counter" "Blocks and messages of kinds that this version does not know, skipped.",
     sessions_total "counter" "Sessions that the collector has met since it started.",
     segments_total "counter" "Segments begun.",
-    segments_removed_total "counter" "Segments removed by retention.",
+    removed_segments_total "counter" "Segments removed by retention.",
     removed_bytes_total "counter" "Bytes of segments removed by retention.",
     damaged_segments_total "counter" "Segments in which damage was found since the collector started.",
     damaged_removed_total "counter" "Copies of what was cut off segments, removed with their segments by retention.",
     store_bytes "gauge" "Bytes of all segments, looked at every 10 s or more often.",
     free_bytes "gauge" "Bytes that are free on the store's file system.",
+    keep_size_bytes "gauge" "Bytes that all segments may have, as --keep-size says; 0: as many as there is room for.",
+    min_free_bytes "gauge" "Bytes that stay free on the store's file system, as --min-free says.",
     full "gauge" "1 while the store has no room: streamers wait and get no credit.",
-    syncs_total "counter" "Calls that made segments durable.",
-    sync_microseconds_total "counter" "Time that these calls took, in microseconds.",
-    writes_total "counter" "Blocks written to segments.",
-    write_microseconds_total "counter" "Time that writing them took, in microseconds.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
     waiting_bytes "gauge" "Memory for what waits to be put into objects, open pages included.",
@@ -79,6 +92,9 @@ figures! {
     disk_wait_seconds "gauge" "Age of the oldest call to the disk that has not returned.",
     certificate_expiry_timestamp_seconds "gauge" "When the collector's certificate ends, in seconds since 1970; 0: it has none.",
     certificate_renewal_timestamp_seconds "gauge" "When it is to be renewed: in the last tenth of its life, two weeks before its end at most; 0: it has none.",
+    ; // Times.
+    sync_duration_seconds "How long calls took that made segments durable, or put objects.",
+    write_duration_seconds "How long it took to write a block to a segment.",
 }
 
 /// Longest call to the disk of a collector that is healthy.
@@ -128,12 +144,6 @@ impl Figures {
     /// Adds to a counter, or to a gauge of what is there now.
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
-    }
-
-    /// Adds the time since `begun` to a counter of microseconds.
-    pub(crate) fn add_time(counter: &AtomicU64, begun: Instant) {
-        let micros = u64::try_from(begun.elapsed().as_micros());
-        Self::add(counter, micros.unwrap_or(u64::MAX));
     }
 
     /// Sets a gauge.

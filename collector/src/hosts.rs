@@ -160,11 +160,11 @@ impl Hosts {
         }
     }
 
-    /// Counts a segment of a host that retention removed.
-    pub(crate) fn removed(&self, host: &str, bytes: u64) {
+    /// Counts segments of a host that retention removed, and their bytes.
+    pub(crate) fn removed(&self, host: &str, (segments, bytes): (u64, u64)) {
         let hosts = lock(&self.0);
         if let Some(host) = hosts.get(host).or_else(|| hosts.get("")) {
-            host.removed_segments.fetch_add(1, Relaxed);
+            host.removed_segments.fetch_add(segments, Relaxed);
             host.removed_bytes.fetch_add(bytes, Relaxed);
         }
     }

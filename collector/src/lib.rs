@@ -26,6 +26,7 @@ mod connection_end;
 mod deny_rule;
 mod disk_calls;
 mod figures;
+mod histogram;
 mod host_clock;
 mod host_name;
 mod host_shares;

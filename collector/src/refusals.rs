@@ -17,6 +17,11 @@ impl Refusals {
         }
     }
 
+    /// How many there were, whatever the reason.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
     /// All of them in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         let name = "ringmark_collector_refusals_total";

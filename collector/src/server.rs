@@ -265,7 +265,7 @@ fn take(
     unproved: &Arc<Unproved>,
     notices: &mpsc::UnboundedSender<Notice>,
 ) {
-    Figures::add(&context.figures.connections_total, 1);
+    Figures::add(&context.figures.accepted_connections_total, 1);
     let Some(place) = unproved.enter(accepted.address) else {
         let why = "closed at once, since too many connections have not proved their host";
         let _ = notices.send(Notice::of(
@@ -335,7 +335,6 @@ fn origin_of(origin: Origin, visit: Visit) -> Origin {
 /// The notice about the end of a connection; a refusal is counted.
 fn ended(mut origin: Origin, end: &ConnectionEnd, figures: &Figures) -> Notice {
     if let (Some(why), Some(reason)) = (end.why(), end.reason()) {
-        Figures::add(&figures.refused_total, 1);
         figures.refusals.count(reason);
         origin.doing = Doing::Refused(reason);
         origin.session = end.session();

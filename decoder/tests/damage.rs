@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::*;
-use ringmark_decoder::{BlockReader, Fault, Item};
+use ringmark_decoder::{BlockReader, DumpBuilder, Fault, Item};
 use ringmark_format::block::{PageState, codec, kind};
 use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::record::{BUSY, pack, pack_span};
@@ -313,4 +313,24 @@ fn counts_that_contradict_each_other_without_end_are_added_up_to_the_largest_num
     }
     let sum = read(&bytes).unwrap().verify();
     assert_eq!((sum.events, sum.contradictions), (3, u64::MAX));
+}
+
+/// A segment that was made larger by hand: its zeros would be read for minutes.
+#[test]
+fn of_a_file_that_is_nearly_all_holes_what_is_stored_is_read() {
+    let name = format!("ringmark-nearly-holes-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, three_pages()).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(900 << 30).unwrap();
+    let mut builder = DumpBuilder::new();
+    let read = builder.read_file(&path, std::fs::File::open(&path).unwrap());
+    std::fs::remove_file(&path).unwrap();
+    read.unwrap();
+    let dump = builder.finish();
+    assert_eq!(text(&dump), text(&common::read(&three_pages()).unwrap()));
+    let last = dump.damage.last().unwrap();
+    assert!(matches!(last.fault, Fault::Holes { bytes, .. } if bytes == 900 << 30));
+    let said = last.to_string();
+    assert!(said.contains("a file of 966367641600 bytes"), "{said}");
 }

@@ -108,7 +108,7 @@ impl Stored {
 
     /// Reads the tables at a place; `false`: there are none.
     fn read_tables(&mut self, place: String) -> anyhow::Result<bool> {
-        let found = TablesNow::read(&place).with_context(|| place.clone())?;
+        let found = TablesNow::read(&place, &*self.source).with_context(|| place.clone())?;
         let Some(TablesNow {
             files,
             done,

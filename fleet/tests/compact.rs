@@ -6,6 +6,7 @@ mod common;
 mod common_store;
 
 use std::fs;
+use std::time::Duration;
 
 use common_store::{Sent, Store, begun, below, hour_before, put, put_in, segments, sessions};
 
@@ -264,8 +265,10 @@ fn nothing_is_old_because_the_clock_of_this_machine_is_ahead() {
     let store = begun("clock", &sent);
     let segments = segments(&sent, 2);
     let (first, last) = (&segments[0], &segments[1]);
-    put_in(&store, &hour_before(26), 0, first);
-    put_in(&store, &hour_before(26), 1, last);
+    for (number, of) in [first, last].into_iter().enumerate() {
+        put_in(&store, &hour_before(26), number, of);
+    }
+    common_store::make_old(&store, Duration::from_secs(26 * 3600));
     let said = store.compact_with("compact . --keep-raw 24h");
     assert!(said.contains("no host is given up"), "{said}");
     assert!(said.contains(": 0 segments and 0 schema"), "{said}");
@@ -343,4 +346,31 @@ fn rows_wait_for_the_schema_that_their_pages_need() {
     let done = store.command("compact .").output().expect("it runs");
     assert!(done.status.success(), "{}", common_store::said(&done));
     store.check(&store.scanned(), "with its schema");
+}
+
+/// Whoever may write the log may not choose what is opened.
+#[test]
+fn a_log_names_no_plan_outside_the_state() {
+    let sent = sessions();
+    let store = begun("foreign-plan", &sent);
+    put(&store, 0, &segments(&sent, 1)[0]);
+    store.compact();
+    let log = store.0.join("tables/losses/_delta_log");
+    for plan in [
+        "../../../../../etc/passwd",
+        "/etc/passwd",
+        "tables/state/../../raw.json",
+        "tables/spans/x.json",
+    ] {
+        let action = serde_json::json!({"commitInfo": {"ringmark": {"plan": plan}}});
+        let path = log.join(format!("{:020}.json", 1));
+        fs::write(&path, format!("{action}\n")).expect("a version");
+        let done = store.command("compact .").output().expect("it runs");
+        let said = common_store::said(&done);
+        assert!(!done.status.success(), "{said}");
+        let line = format!("a log names the plan {plan:?}, expected one of tables/state/");
+        assert!(said.contains(&line), "{said}");
+        fs::remove_file(path).expect("a version");
+    }
+    assert!(store.compact().contains("0 rows of 0 segments"));
 }

@@ -246,3 +246,26 @@ fn a_run_says_what_it_did_as_json() {
     assert!(keys.clone().all(|key| told.get(key).is_some()), "{told}");
     assert_eq!(told["kind"], "compacted");
 }
+
+/// As on a full disk: what was begun of a file would be one more for each run.
+#[test]
+fn a_file_that_cannot_be_written_leaves_nothing() {
+    let sent = sessions();
+    let store = begun("no-room", &sent);
+    put(&store, 0, &segments(&sent, 1)[0]);
+    let compact = store.command("compact .");
+    for _ in 0..2 {
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
+        limited.arg(compact.get_program()).args(compact.get_args());
+        let done = limited.current_dir(&store.0).output().expect("it runs");
+        let said = common_store::said(&done);
+        assert!(
+            !done.status.success() && said.contains("File too large"),
+            "{said}"
+        );
+        assert_eq!(common_store::below(&store.0.join("tmp")), 0, "{said}");
+    }
+    store.compact();
+    store.check(&store.scanned(), "with room");
+}

@@ -127,7 +127,7 @@ impl Collecting {
     pub fn figure(&self, name: &str) -> u64 {
         let values = self.figures.values();
         let found = values.iter().find(|(of, _)| *of == name);
-        found.expect("a figure of this name").1
+        found.expect("a figure of this name").1 as u64
     }
 
     /// All that is stored.
@@ -175,17 +175,31 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     }
 }
 
-/// A figure of a collector as it is served at `HOST:PORT`.
+/// A figure of a collector as it is served at `HOST:PORT`; of one with labels the sum.
 ///
 /// # Panics
 /// When it is not.
 #[must_use]
 pub fn served_figure(place: impl ToSocketAddrs, name: &str) -> u64 {
+    served_number(place, name) as u64
+}
+
+/// The same, with its fraction.
+///
+/// # Panics
+/// When it is not.
+#[must_use]
+pub fn served_number(place: impl ToSocketAddrs, name: &str) -> f64 {
     let answer = served_page(place);
-    let line = format!("ringmark_collector_{name} ");
-    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
-    let figure = found.unwrap_or_else(|| panic!("{name}: {answer}"));
-    figure.parse().expect("a number")
+    let start = format!("ringmark_collector_{name}");
+    let of_it = answer.lines().filter_map(|text| text.strip_prefix(&start));
+    let of_it: Vec<_> = of_it.filter(|rest| rest.starts_with([' ', '{'])).collect();
+    assert!(!of_it.is_empty(), "{name}: {answer}");
+    let values = of_it
+        .iter()
+        .map(|rest| rest.rsplit(' ').next().unwrap_or_default());
+    let values = values.map(|value| value.parse::<f64>().expect("a number"));
+    values.sum()
 }
 
 /// The page of figures that a collector serves at `HOST:PORT`.

@@ -109,7 +109,7 @@ impl OpenStore {
     #[must_use]
     pub fn figure(&self, name: &str) -> u64 {
         let values = self.figures.values();
-        values.iter().find(|(of, _)| *of == name).unwrap().1
+        values.iter().find(|(of, _)| *of == name).unwrap().1 as u64
     }
 
     /// Where a streamer is told to go on: in the schema, in each slot.

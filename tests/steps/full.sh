@@ -26,6 +26,18 @@ step_browser() {
     run_left browser
 }
 
+# Debian's package starts a server: only the tool is taken.
+step_alerts() {
+    if ! command -v promtool >/dev/null && command -v apt-get >/dev/null; then
+        local from=$target/tools/prometheus
+        mkdir -p "$from" "$target/tools/bin"
+        (cd "$from" && apt-get download -qq prometheus && dpkg -x prometheus_*.deb .) >/dev/null 2>&1 &&
+            mv "$from/usr/bin/promtool" "$target/tools/bin/" || echo "promtool cannot be had here"
+        rm -rf "$from"
+    fi
+    run_left alerts
+}
+
 # Those of another step are not run once more.
 step_sizes() {
     case $1 in
@@ -33,7 +45,7 @@ step_sizes() {
         fleet) step_fleet && step_query ;;
         *)
             local others
-            others="$(left_to documents) | $(left_to builds) | $(left_to browser)"
+            others="$(left_to documents) | $(left_to builds) | $(left_to browser) | $(left_to alerts)"
             run_tests --profile full --filterset "package(ringmark-tests) & binary($1) & not ($others)"
             ;;
     esac

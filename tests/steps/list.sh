@@ -4,7 +4,7 @@ EVERYDAY=(tools fmt style clippy build unit system loom)
 
 # `.ci/run` runs some of these after the others: those first that have not passed for longest. None may take longer
 # than 50 minutes, but the last: it takes hours, and is for a person to run.
-FULL=(doc deny models handlers mutants documents builds arm browser packages benches fuzz fleet query
+FULL=(doc deny models handlers mutants documents builds arm browser alerts packages benches fuzz fleet query
     sizes-ring sizes-attach sizes-export sizes-functions sizes-hostile sizes-profile sizes-record sizes-screens sizes-session
     sizes-store sizes-stream sizes-fleet)
 HOURS=sizes-fleet
@@ -28,6 +28,7 @@ about() {
         builds) echo "tests that build inside: with other flags, other options, programs of the distribution" ;;
         arm) echo "the same for aarch64: cross-built, unit tests emulated and on an arm64 kernel, files that go both ways" ;;
         browser) echo "pages and traces in a browser, installed if it can be had" ;;
+        alerts) echo "names of figures, and days of alert rules in fast motion, by Prometheus' own tool if it can be had" ;;
         packages) echo "every crate for the registry can be packed and installed; the Debian package in a booted system" ;;
         benches) echo "what benches/compare runs, but rivals that must be fetched; PERFORMANCE.md is as recorded" ;;
         fuzz) echo "libFuzzer with ASan over everything that comes from outside, 60 s per target" ;;

@@ -57,7 +57,7 @@ fn what_is_open_counts() {
             most = most.max(within);
         }
     });
-    let removed = collecting.figure("segments_removed_total");
+    let removed = collecting.figure("removed_segments_total");
     let sent = u64::from(HOSTS) * ROUNDS * BLOCK as u64;
     println!("{most} bytes at most, {KEEP} to keep, {sent} sent, {removed} segments removed");
     assert!(sent > 2 * KEEP && removed > 6);

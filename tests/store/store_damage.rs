@@ -372,7 +372,7 @@ fn what_is_cut_off_is_kept() {
     let removed = values
         .iter()
         .find(|(name, _)| *name == "damaged_removed_total");
-    assert_eq!(removed.unwrap().1, 2);
+    assert_eq!(removed.unwrap().1 as u64, 2);
 }
 
 /// Number of the page that a block is.

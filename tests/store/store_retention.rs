@@ -133,10 +133,10 @@ fn expect_removed(options: &str, removed: u64) -> Scene {
     let collector = scene.collector(&format!("{options} --metrics {metrics}"));
     let streamer = scene.streamer(&program);
     wait_until(LONG, "segments that were removed", || {
-        (served_figure(metrics, "segments_removed_total") >= removed).then_some(())
+        (served_figure(metrics, "removed_segments_total") >= removed).then_some(())
     });
     let sample =
-        || ["segments_total", "segments_removed_total"].map(|name| served_figure(metrics, name));
+        || ["segments_total", "removed_segments_total"].map(|name| served_figure(metrics, name));
     // All of it goes on during this.
     let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
         let (before, left) = (sample(), segments(&scene.store).len() as u64);
@@ -195,7 +195,7 @@ fn what_is_written_stays() {
             guest.settle().await.unwrap();
             drop(guest);
             wait_until(LONG, "a segment that is removed", || {
-                (collecting.figure("segments_removed_total") >= u64::from(n)).then_some(())
+                (collecting.figure("removed_segments_total") >= u64::from(n)).then_some(())
             });
         }
         wait_until(LONG, "no directory without files", || {

@@ -217,7 +217,7 @@ fn take_the_store(scene: &Arc<Scene>, runtime: &Runtime) {
     let over = Arc::new(AtomicBool::new(false));
     let filling = runtime.spawn(fill(scene.clone(), 69, BLOCK, over.clone()));
     wait_until(LONG, "a full store", || {
-        (served_figure(scene.metrics.address(), "segments_removed_total") > 3).then_some(())
+        (served_figure(scene.metrics.address(), "removed_segments_total") > 3).then_some(())
     });
     over.store(true, Relaxed);
     runtime.block_on(filling).unwrap();
@@ -294,8 +294,8 @@ fn the_worst_of_one_host_costs_others_nothing() {
     let figures = [
         "unproved",
         "evicted_total",
-        "refused_total",
-        "segments_removed_total",
+        "refusals_total",
+        "removed_segments_total",
     ];
     let figures = figures.map(|name| (name, served_figure(scene.metrics.address(), name)));
     over.store(true, Relaxed);

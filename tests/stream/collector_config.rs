@@ -362,3 +362,32 @@ fn a_connection_ends_with_its_certificate() {
     collector.signal(Signal::TERM).unwrap();
     let _ = collector.finish(SOON).expect_code(0);
 }
+
+/// A service that waits without a word is taken for one that hangs.
+#[test]
+fn a_collector_that_waits_for_another_ones_store_says_so() {
+    let fixture = Fixture::new("waits");
+    let start = |name: &str| {
+        let mut command = fixture.command("sh");
+        command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
+        command.arg(fixture.path(name)).arg(binary::path());
+        let socket = format!("unix://{}", fixture.path(&format!("{name}.sock")).display());
+        command.args(["collect", "--listen", &socket, "--store"]);
+        Running::start(command.arg(fixture.path("store"))).unwrap()
+    };
+    let hear = |name: &str, expected: &str| {
+        wait_until(SOON, expected, || {
+            let said = fs::read_to_string(fixture.path(name)).ok()?;
+            said.contains(expected).then_some(())
+        });
+    };
+    let first = start("first");
+    hear("first", "listening at");
+    let second = start("second");
+    hear("second", "another collector has the store; waiting");
+    first.signal(Signal::TERM).unwrap();
+    let _ = first.finish(SOON).expect_code(0);
+    hear("second", "listening at");
+    second.signal(Signal::TERM).unwrap();
+    let _ = second.finish(SOON).expect_code(0);
+}

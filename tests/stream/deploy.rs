@@ -5,9 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ringmark_collector::Figures;
 use ringmark_collector::certs::{self, Validity};
-use ringmark_reader::stream::{Introduction, StreamFigures};
+use ringmark_reader::stream::Introduction;
 use ringmark_tests::collecting::segments;
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
@@ -15,6 +14,8 @@ use ringmark_tests::recording::decode;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, binary, run, wait_until, workspace_root};
 use rustix::process::Signal;
+
+use crate::alerts::served;
 
 const EMIT: &str = ringmark_tests::program!("emit");
 
@@ -147,16 +148,14 @@ fn figures_in(text: &str) -> Vec<&str> {
 
 #[test]
 fn dashboard_and_alerts_show_figures_that_are_served() {
-    let streamer = StreamFigures {
-        certificate_until: Some(0),
-        certificate_renewal: Some(0),
-        ..StreamFigures::default()
-    };
-    let served = Figures::default().text() + &streamer.text();
+    let served = served();
     let helped = served
         .lines()
         .filter_map(|line| line.strip_prefix("# HELP "));
     let served: Vec<&str> = helped.filter_map(|line| line.split(' ').next()).collect();
+    let is_served = |name: &str| {
+        served.contains(&name.strip_suffix("_bucket").unwrap_or(name)) || served.contains(&name)
+    };
     for (name, least) in [
         ("grafana-dashboard.json", 25),
         ("prometheus-alerts.yaml", 7),
@@ -165,7 +164,7 @@ fn dashboard_and_alerts_show_figures_that_are_served() {
         let shown = figures_in(&text);
         assert!(shown.len() >= least, "{name}: {shown:?}");
         for figure in shown {
-            assert!(served.contains(&figure), "{name}: {figure} is not served");
+            assert!(is_served(figure), "{name}: {figure} is not served");
         }
     }
     let board = serde_json::from_str(&example("grafana-dashboard.json"));

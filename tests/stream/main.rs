@@ -1,6 +1,7 @@
 //! From a host to a collector.
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod bad_days;
 mod bad_host;
 mod collector_config;

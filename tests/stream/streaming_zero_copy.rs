@@ -152,7 +152,7 @@ fn trap(fixture: &Fixture, mode: &str, spill: Option<SpillOptions>) -> Trapped {
         figures.connections, figures.sent
     );
     Trapped {
-        refused: collecting.figure("refused_total"),
+        refused: collecting.figure("refusals_total"),
         ledger: counters.ledger(2),
         collecting,
         notices,

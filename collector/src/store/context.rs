@@ -58,8 +58,7 @@ impl StoreContext {
 
     /// Counts a block that was appended to a segment since `begun`.
     pub(super) fn appended(&self, bytes: u64, begun: Instant) {
-        Figures::add(&self.figures.writes_total, 1);
-        Figures::add_time(&self.figures.write_microseconds_total, begun);
+        self.figures.write_duration_seconds.count(begun.elapsed());
         Figures::add(&self.figures.stored_bytes_total, bytes);
         let all = self.figures.store_bytes.fetch_add(bytes, Relaxed) + bytes;
         if all > self.keep_bytes.load(Relaxed) {

@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::context::SyncHandles;
 use super::error::StoreError;
 use super::session::SharedSession;
-use crate::figures::Figures;
 use crate::mutex::lock;
 
 /// Makes everything durable that was added to a session before the call. More can be added while it
@@ -30,7 +29,7 @@ pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
         let _ = session.segments.fail(unsynced);
         return synced.map_err(|error| context.failed(error));
     }
-    Figures::add(&context.figures.syncs_total, 1);
-    Figures::add_time(&context.figures.sync_microseconds_total, begun);
+    let times = &context.figures.sync_duration_seconds;
+    times.count(begun.elapsed());
     Ok(())
 }

@@ -58,7 +58,11 @@ impl Room {
         let space = FreeSpace::of(&options.root).ok()?;
         let free = space.free_bytes;
         Figures::set(&self.figures.free_bytes, free);
-        let floor = options.retention.min_free.bytes(space.whole_bytes);
+        let retention = &options.retention;
+        let floor = retention.min_free.bytes(space.whole_bytes);
+        Figures::set(&self.figures.min_free_bytes, floor);
+        let keep_size = retention.bytes.unwrap_or(0);
+        Figures::set(&self.figures.keep_size_bytes, keep_size);
         let root = options.root.display();
         if *self.is_there.borrow() {
             let text = || {

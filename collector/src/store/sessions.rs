@@ -263,11 +263,13 @@ impl Store {
         let free = FreeSpace::of(&options.root).ok();
         let enforced = lock(&self.retention).enforce(&options, now, occasion, free, self);
         let figures = &self.context.figures;
-        Figures::add(&figures.segments_removed_total, enforced.removed);
+        Figures::add(&figures.removed_segments_total, enforced.removed);
         Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);
         Figures::set(&figures.store_bytes, enforced.bytes);
-        for (host, bytes) in &enforced.removed_of {
-            figures.hosts.removed(host, *bytes);
+        for ((host, _), removed) in &enforced.removed_of {
+            figures
+                .hosts
+                .removed(host, (removed.segments, removed.bytes));
         }
         lock(&self.notices).extend(enforced.notices);
         errors.extend(enforced.errors);

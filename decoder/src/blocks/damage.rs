@@ -108,6 +108,17 @@ pub enum Fault {
         /// How many.
         bytes: u64,
     },
+    /// A file that is nearly all holes.
+    #[error(
+        "a file of {bytes} bytes of which {stored} are stored, expected a file as Ringmark writes it: what lies behind as many \
+         bytes was not read"
+    )]
+    Holes {
+        /// Its size.
+        bytes: u64,
+        /// What the file system has of it.
+        stored: u64,
+    },
     /// Written on a machine of the other byte order.
     #[error("written big-endian, expected little-endian")]
     ForeignEndian,

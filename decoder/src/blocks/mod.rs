@@ -6,12 +6,13 @@
 //!    where the bytes of a page stay, [`type_bits`] which types may be in it.
 //! 4. [`join`] makes one page out of two copies.
 //!
-//! [`damage`] says what could not be used, and where it stands.
+//! [`damage`] says what could not be used, and where it stands; [`holes`] finds files that are nearly all holes.
 
 pub(crate) mod block_reader;
 mod byte_window;
 pub(crate) mod content;
 pub(crate) mod damage;
+pub(crate) mod holes;
 pub(crate) mod join;
 pub(crate) mod page;
 pub(crate) mod type_bits;

@@ -13,6 +13,7 @@ use crate::rows::each::{Chosen, LostSince, RowsEnd};
 use crate::rows::row::Row;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::session::Session;
+use ringmark_format::Uuid;
 use ringmark_format::schema::Shape;
 
 /// Some of the pages of a trace: those that can be read and were in no part before.
@@ -126,6 +127,18 @@ impl Part {
     #[must_use]
     pub const fn dump(&self) -> &Dump {
         &self.dump
+    }
+
+    /// The sessions that this part gives up, by their numbers in the dump, with their hosts: these said nothing for long.
+    #[must_use]
+    pub fn given_up(&self) -> HashMap<usize, (Vec<u8>, Uuid)> {
+        let of = self.dump.sessions.iter().zip(&self.places);
+        let is_over = |place: &usize| self.covered[*place].is_over;
+        // One that was over before goes on: none of its pages is here.
+        let of = of.filter(|(of, place)| is_over(place) && !of.goes_on && !of.is_final());
+        let of = of.map(|(of, place)| (of.number, &self.covered[*place]));
+        of.map(|(number, of)| (number, (of.host.clone(), of.session)))
+            .collect()
     }
 
     /// How far the sessions are covered with this part.

@@ -17,6 +17,7 @@ use ringmark_format::store::IndexSlot;
 use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
 use crate::blocks::content::{Content, PageFile, Unpacked};
 use crate::blocks::damage::{Damage, Fault, Place};
+use crate::blocks::holes;
 use crate::blocks::join::Joined;
 use crate::blocks::page::Page;
 use crate::trace_file::choice::SessionChoice;
@@ -228,8 +229,22 @@ impl DumpBuilder {
         self.dump.files.extend(kept.clone());
         // Where that fails, what is there is no block.
         let _ = (range.start > 0).then(|| file.seek(SeekFrom::Start(range.start)));
-        let part = file.take(range.end - range.start);
-        self.read_blocks((&source, range.start), part, kept.as_ref())
+        let holes = holes::fault(&file);
+        let end = match holes {
+            Some(Fault::Holes { stored, .. }) => stored.min(range.end),
+            _ => range.end,
+        };
+        let part = file.take(end.saturating_sub(range.start));
+        let read = self.read_blocks((&source, range.start), part, kept.as_ref());
+        if let Some(fault) = holes {
+            let place = Place {
+                source: source.into(),
+                block: 0,
+                offset: end,
+            };
+            self.dump.damage.push(place.damage(None, fault));
+        }
+        read
     }
 
     /// `kept`: the file that pages stay in; `None`: they are held in memory.

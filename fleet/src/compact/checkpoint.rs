@@ -18,20 +18,19 @@ use super::files::TABLES;
 use super::log::Log;
 use super::objects::Objects;
 use super::snapshot::{APP, REMOVED_NS, Snapshot};
-use super::time::now_ns;
 
 /// Versions between two checkpoints.
 const EVERY: u64 = 100;
 /// Writes the checkpoints that are due.
-pub(crate) fn write(objects: &dyn Objects) -> Result<()> {
+pub(crate) fn write(objects: &dyn Objects, now_ns: u64) -> Result<()> {
     for table in TABLES {
         let table = format!("tables/{table}");
-        of_table(objects, &table).with_context(|| table.clone())?;
+        of_table(objects, (&table, now_ns)).with_context(|| table.clone())?;
     }
     Ok(())
 }
 
-fn of_table(objects: &dyn Objects, table: &str) -> Result<()> {
+fn of_table(objects: &dyn Objects, (table, now_ns): (&str, u64)) -> Result<()> {
     let log = Log::new(objects, table);
     let due = log.snapshot()?.next.saturating_sub(1) / EVERY * EVERY;
     let last = format!("{table}/_delta_log/_last_checkpoint");
@@ -46,20 +45,20 @@ fn of_table(objects: &dyn Objects, table: &str) -> Result<()> {
         return Ok(());
     }
     let at = log.up_to(due)?;
-    let (bytes, actions) = checkpoint(&at)?;
+    let (bytes, actions) = checkpoint(&at, now_ns)?;
     let name = format!("{table}/_delta_log/{due:020}.checkpoint.parquet");
     objects.put(&name, &bytes).context(name)?;
-    at.keep(objects, table)?;
+    at.keep(objects, (table, now_ns))?;
     let text = json!({"version": due, "size": actions}).to_string();
     objects.put(&last, text.as_bytes()).context(last)
 }
 
 /// The bytes of a checkpoint, and how many actions it has.
-fn checkpoint(at: &Snapshot) -> Result<(Vec<u8>, usize)> {
+fn checkpoint(at: &Snapshot, now_ns: u64) -> Result<(Vec<u8>, usize)> {
     let columns = [
         ("txn", txn(at)?),
         ("add", adds(at)?),
-        ("remove", removes(at)?),
+        ("remove", removes(at, now_ns)?),
         ("metaData", meta_data(&at.meta_data)?),
         ("protocol", protocol(&at.protocol)?),
     ];
@@ -117,8 +116,8 @@ fn adds(at: &Snapshot) -> Result<ArrayRef> {
     ])
 }
 
-fn removes(at: &Snapshot) -> Result<ArrayRef> {
-    let oldest_ms = now_ns().saturating_sub(REMOVED_NS) / 1_000_000;
+fn removes(at: &Snapshot, now_ns: u64) -> Result<ArrayRef> {
+    let oldest_ms = now_ns.saturating_sub(REMOVED_NS) / 1_000_000;
     let removed: Vec<_> = at
         .removed
         .iter()

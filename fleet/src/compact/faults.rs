@@ -1,6 +1,22 @@
-//! Where a test ends the process.
+//! Where a test ends the process, and how wrong it has the clock.
 
 use std::cell::Cell;
+
+/// By how much a test has the clock of this machine ahead.
+pub(super) fn clock_ahead_ns() -> i64 {
+    let ahead = || {
+        std::env::var("RINGMARK_FLEET_CLOCK_AHEAD_S")
+            .ok()?
+            .parse::<i64>()
+            .ok()
+    };
+    let ahead = if cfg!(debug_assertions) {
+        ahead()
+    } else {
+        None
+    };
+    ahead.map_or(0, |ahead| ahead.saturating_mul(1_000_000_000))
+}
 
 /// The step of a change at which a test ends the process, by count.
 pub(super) struct Faults(Cell<Option<u64>>);

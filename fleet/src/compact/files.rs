@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 use ringmark_decoder::Row;
 
 use super::added_file::AddedFile;
+use super::given_up::Paths;
 use super::losses::Losses;
 use super::objects::Objects;
 use super::rows::Rows;
@@ -21,8 +22,15 @@ const OPEN_MAX: usize = 8;
 /// The tables. Losses come first: with them a batch is decided.
 pub(crate) const TABLES: [&str; 3] = ["losses", "events", "spans"];
 
-/// A table, and the hour of the start.
-type Place = (&'static str, u64);
+/// Whether rows stay, or leave their table if a host that was given up speaks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lasting {
+    Always,
+    UntilHeard,
+}
+
+/// A table, the hour of the start, and for how long.
+type Place = (&'static str, u64, Lasting);
 
 /// Files in the making.
 pub(crate) struct Files<'o> {
@@ -30,9 +38,17 @@ pub(crate) struct Files<'o> {
     /// What the names of the files begin with: those of no other writer do.
     writer: String,
     open: BTreeMap<Place, Open>,
-    done: BTreeMap<String, Vec<AddedFile>>,
+    written: Written,
     number: u64,
     rows: u64,
+}
+
+/// What each table gets.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) files: BTreeMap<String, Vec<AddedFile>>,
+    /// Those of them with rows that may leave it.
+    pub(crate) until_heard: Paths,
 }
 
 /// A file in the making.
@@ -65,17 +81,17 @@ impl<'o> Files<'o> {
             objects,
             writer,
             open: BTreeMap::new(),
-            done: BTreeMap::new(),
+            written: Written::default(),
             number: 0,
             rows: 0,
         }
     }
 
     /// Adds a row to the file of its start. One whose start is not known is where it ended.
-    pub(crate) fn push(&mut self, row: &Row<'_, '_>) -> anyhow::Result<()> {
+    pub(crate) fn push(&mut self, row: &Row<'_, '_>, lasting: Lasting) -> anyhow::Result<()> {
         let table = table_of(row);
         let ns = row.start_ns.unwrap_or_else(|| row.record.wall_ns());
-        let place = (table, ns / super::time::HOUR_NS);
+        let place = (table, ns / super::time::HOUR_NS, lasting);
         self.rows += 1;
         if !self.open.contains_key(&place) {
             self.make_room()?;
@@ -106,10 +122,15 @@ impl<'o> Files<'o> {
             return Ok(());
         };
         let (file, bytes) = open.finish()?;
-        self.put(place.0, file, &bytes)
+        self.put((place.0, place.2), file, &bytes)
     }
 
-    fn put(&mut self, table: &str, mut file: AddedFile, bytes: &[u8]) -> anyhow::Result<()> {
+    fn put(
+        &mut self,
+        (table, lasting): (&str, Lasting),
+        mut file: AddedFile,
+        bytes: &[u8],
+    ) -> anyhow::Result<()> {
         file.path = format!(
             "date={}/hour={:02}/{}-{}.parquet",
             file.date, file.hour, self.writer, self.number
@@ -118,22 +139,24 @@ impl<'o> Files<'o> {
         self.number += 1;
         let name = format!("tables/{table}/{}", file.path);
         self.objects.put(&name, bytes).context(name)?;
-        self.done.entry(table.to_owned()).or_default().push(file);
+        if lasting == Lasting::UntilHeard {
+            let paths = self.written.until_heard.entry(table.to_owned());
+            paths.or_default().insert(file.path.clone());
+        }
+        let files = self.written.files.entry(table.to_owned());
+        files.or_default().push(file);
         Ok(())
     }
 
     /// Closes all files; returns what each table gets.
-    pub(crate) fn finish(
-        mut self,
-        losses: Losses,
-    ) -> anyhow::Result<BTreeMap<String, Vec<AddedFile>>> {
+    pub(crate) fn finish(mut self, losses: Losses) -> anyhow::Result<Written> {
         while let Some(place) = self.open.keys().next().copied() {
             self.close(place)?;
         }
-        for (file, bytes) in losses.finish()? {
-            self.put("losses", file, &bytes)?;
+        for (file, lasting, bytes) in losses.finish()? {
+            self.put(("losses", lasting), file, &bytes)?;
         }
-        Ok(self.done)
+        Ok(self.written)
     }
 }
 

@@ -20,9 +20,6 @@ type SlotOf = (Vec<u8>, Uuid, u32);
 /// By segment, the last page of each slot in it.
 pub(crate) type Met = BTreeMap<String, BTreeMap<SlotOf, u64>>;
 
-/// By session and host, up to which byte its pages need the schema stream.
-type SchemaNeeded = HashMap<(Uuid, Vec<u8>), u64>;
-
 /// What was read.
 pub(crate) struct Read {
     pub(crate) dump: Dump,
@@ -43,22 +40,64 @@ pub(crate) fn segments(source: &dyn ObjectSource) -> anyhow::Result<BTreeMap<Str
     Ok(segments.map(|object| (object.name, object.bytes)).collect())
 }
 
+/// What a segment says that it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Footer {
+    /// Its sessions, with their hosts.
+    owners: HashMap<Uuid, Vec<u8>>,
+    /// The bytes of the schema stream that its pages need.
+    schema_bytes: HashMap<Uuid, u64>,
+    /// It is not there: the segment does not say what it holds.
+    is_missing: bool,
+}
+
+impl Footer {
+    /// Reads those of segments.
+    pub(crate) fn read_all(
+        source: &dyn ObjectSource,
+        segments: &[ListedObject],
+    ) -> anyhow::Result<BTreeMap<String, Self>> {
+        let of = |segment: &ListedObject| {
+            let read = SegmentFooter::of_object(source, segment);
+            let read = read.with_context(|| segment.name.clone())?;
+            let mut footer = Self {
+                is_missing: read.is_none(),
+                ..Self::default()
+            };
+            for of in read.into_iter().flat_map(|read| read.sessions) {
+                footer.schema_bytes.insert(of.session, of.schema_bytes);
+                footer.owners.insert(of.session, of.host);
+            }
+            Ok((segment.name.clone(), footer))
+        };
+        segments.iter().map(of).collect()
+    }
+
+    /// Whether the segment may have something of a session of a host.
+    pub(crate) fn may_have(&self, (host, session): (&[u8], Uuid)) -> bool {
+        self.is_missing || self.owners.get(&session).is_some_and(|of| of == host)
+    }
+}
+
 /// Reads segments, after what earlier batches left. Forgotten sessions that are met become covered ones that are over.
 pub(crate) fn read(
     source: &dyn ObjectSource,
-    segments: &[ListedObject],
+    (segments, footers): (&[ListedObject], &BTreeMap<String, Footer>),
     covered: &mut Vec<CoveredSession>,
     forgotten: &Forgotten,
 ) -> anyhow::Result<Read> {
-    let (mut unread, mut damaged) = (Vec::new(), BTreeSet::new());
-    let mut needed = SchemaNeeded::new();
-    let owners = owners(source, segments, &mut needed, |name| {
-        unread.push(format!("{name}: {}", Fault::NoFooter));
-        damaged.insert(name.to_owned());
-    })?;
+    let missing = footers.iter().filter(|(_, footer)| footer.is_missing);
+    let missing = missing.map(|(name, _)| name);
+    let mut unread: Vec<_> = missing
+        .clone()
+        .map(|name| format!("{name}: {}", Fault::NoFooter))
+        .collect();
+    let mut damaged: BTreeSet<String> = missing.cloned().collect();
     let is_unsure = !damaged.is_empty();
+    let owners: Vec<_> = footers.values().map(|footer| &footer.owners).collect();
     let is_late = |of: &(&Uuid, &Vec<u8>)| forgotten.has((of.1, *of.0));
-    let late: BTreeSet<_> = owners.iter().flatten().filter(is_late).collect();
+    let late = owners.iter().flat_map(|of| of.iter());
+    let late: BTreeSet<_> = late.filter(is_late).collect();
     covered.extend(late.iter().map(|(session, host)| {
         let mut over = CoveredSession::new(host.to_vec(), **session);
         over.is_over = true;
@@ -74,9 +113,9 @@ pub(crate) fn read(
     resumed.map_err(|damage| anyhow!("{damage}"))?;
     read_schema(source, (&owners, is_unsure), covered, &mut builder)?;
     let mut met = Met::new();
-    for (segment, owners) in segments.iter().zip(owners) {
-        builder.own(owners);
-        let name = &segment.name;
+    for ListedObject { name, .. } in segments {
+        let footer = footers.get(name);
+        builder.own(footer.map(|of| of.owners.clone()).unwrap_or_default());
         let file = source.open(name).with_context(|| name.clone())?;
         if let Err(damage) = builder.read_file(&source.path(name), file) {
             unread.push(format!("{name}: {damage}"));
@@ -90,8 +129,8 @@ pub(crate) fn read(
             segments_late.insert(name.clone());
         }
     }
-    for ((session, host), bytes) in needed {
-        builder.own(HashMap::from([(session, host)]));
+    for ((session, host), bytes) in schema_needed(footers) {
+        builder.own(HashMap::from([(session, host.clone())]));
         builder.need_schema(session, bytes);
     }
     builder.own(HashMap::new());
@@ -120,29 +159,17 @@ fn without_schema(dump: &Dump) -> impl Iterator<Item = String> {
     })
 }
 
-/// The sessions of each segment, and their hosts; what their pages need of schema is added to `needed`. `unsure`: hears
-/// of a segment without a footer, which does not say what it holds.
-fn owners(
-    source: &dyn ObjectSource,
-    segments: &[ListedObject],
-    needed: &mut SchemaNeeded,
-    mut unsure: impl FnMut(&str),
-) -> anyhow::Result<Vec<HashMap<Uuid, Vec<u8>>>> {
-    let of = |segment: &ListedObject| {
-        let footer = SegmentFooter::of_object(source, segment);
-        let footer = footer.with_context(|| segment.name.clone())?;
-        if footer.is_none() {
-            unsure(&segment.name);
+/// By session and host, up to which byte its pages need the schema stream.
+fn schema_needed(footers: &BTreeMap<String, Footer>) -> HashMap<(Uuid, &Vec<u8>), u64> {
+    let mut needed = HashMap::new();
+    for footer in footers.values() {
+        for (session, host) in &footer.owners {
+            let of = footer.schema_bytes.get(session).copied().unwrap_or(0);
+            let bytes: &mut u64 = needed.entry((*session, host)).or_default();
+            *bytes = of.max(*bytes);
         }
-        let sessions = footer.into_iter().flat_map(|footer| footer.sessions);
-        let sessions = sessions.map(|of| {
-            let bytes = needed.entry((of.session, of.host.clone())).or_default();
-            *bytes = of.schema_bytes.max(*bytes);
-            (of.session, of.host)
-        });
-        Ok(sessions.collect())
-    };
-    segments.iter().map(of).collect()
+    }
+    needed
 }
 
 /// The segments of which blocks could not be read.
@@ -165,13 +192,13 @@ pub(crate) fn read_schema_of(
 /// Reads the schema of all sessions that may have rows.
 fn read_schema(
     source: &dyn ObjectSource,
-    (owners, is_unsure): (&[HashMap<Uuid, Vec<u8>>], bool),
+    (owners, is_unsure): (&[&HashMap<Uuid, Vec<u8>>], bool),
     covered: &[CoveredSession],
     builder: &mut DumpBuilder,
 ) -> anyhow::Result<()> {
     let open = covered.iter().filter(|of| !of.is_over);
     let mut hosts: HashSet<(Uuid, &[u8])> = open.map(|of| (of.session, &of.host[..])).collect();
-    let read = owners.iter().flatten();
+    let read = owners.iter().flat_map(|of| of.iter());
     hosts.extend(read.map(|(session, host)| (*session, &host[..])));
     let mut wanted: HashMap<(Uuid, String), &[u8]> = HashMap::new();
     for (session, host) in hosts {

@@ -10,13 +10,14 @@ use parquet::arrow::ArrowWriter;
 use ringmark_decoder::LossRow;
 
 use super::added_file::AddedFile;
+use super::files::Lasting;
 use super::time::HOUR_NS;
 use crate::parquet_properties::properties;
 use crate::table::{known, signed, text};
 
 /// Losses by the hour of what comes after them.
 #[derive(Default)]
-pub(crate) struct Losses(BTreeMap<u64, Columns>);
+pub(crate) struct Losses(BTreeMap<(u64, Lasting), Columns>);
 
 #[derive(Default)]
 struct Columns {
@@ -50,9 +51,9 @@ impl Losses {
         ]))
     }
 
-    pub(crate) fn push(&mut self, loss: &LossRow<'_>) {
+    pub(crate) fn push(&mut self, loss: &LossRow<'_>, lasting: Lasting) {
         let hour = loss.ts_ns / HOUR_NS;
-        let to = self.0.entry(hour).or_default();
+        let to = self.0.entry((hour, lasting)).or_default();
         let file = to.file.get_or_insert_with(|| AddedFile::of_hour(hour));
         file.count(Some(loss.ts_ns));
         let (session, page) = (loss.session, loss.page);
@@ -71,9 +72,9 @@ impl Losses {
     }
 
     /// The files, without names, and their bytes.
-    pub(crate) fn finish(self) -> anyhow::Result<Vec<(AddedFile, Vec<u8>)>> {
+    pub(crate) fn finish(self) -> anyhow::Result<Vec<(AddedFile, Lasting, Vec<u8>)>> {
         let mut files = Vec::new();
-        for (_, mut of) in self.0 {
+        for ((_, lasting), mut of) in self.0 {
             let batch = RecordBatch::try_new(
                 Self::schema(),
                 vec![
@@ -92,7 +93,7 @@ impl Losses {
             let mut writer = ArrowWriter::try_new(Vec::new(), Self::schema(), Some(properties()?))?;
             writer.write(&batch)?;
             let bytes = writer.into_inner()?;
-            files.extend(of.file.map(|file| (file, bytes)));
+            files.extend(of.file.map(|file| (file, lasting, bytes)));
         }
         Ok(files)
     }

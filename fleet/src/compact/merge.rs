@@ -10,8 +10,8 @@ use super::added_file::AddedFile;
 use super::files::TABLES;
 use super::log::{self, Log};
 use super::objects::Objects;
+use super::plan::Plan;
 use super::snapshot::Snapshot;
-use super::time::now_ns;
 use crate::parquet_properties::properties;
 
 /// Files that are merged with others have fewer bytes.
@@ -21,15 +21,22 @@ const FILES_MIN: usize = 2;
 /// Rows of a merged file, at most, but for the last file in it.
 const ROWS_MAX: u64 = 4 << 20;
 
-/// Merges what is small; returns how many files became how many.
-pub(crate) fn merge(objects: &dyn Objects, writer: &str) -> anyhow::Result<(usize, usize)> {
+/// Merges what is small, but for files that leave their table if a host that was given up speaks again; returns how many files
+/// became how many. `stamp_ns`: when the log says that it was.
+pub(crate) fn merge(
+    objects: &dyn Objects,
+    (writer, stamp_ns): (&str, u64),
+) -> anyhow::Result<(usize, usize)> {
     let (mut before, mut after) = (0, 0);
     for table in TABLES {
         let log = Log::new(objects, &format!("tables/{table}"));
-        let now = log.snapshot()?;
+        let mut now = log.snapshot()?;
+        // It is of the last batch in the table, or of a later one.
+        let plan = Plan::decided(objects)?;
+        now.files.retain(|path, _| !plan.may_leave(table, path));
         for (number, group) in groups(&now).into_iter().enumerate() {
             let file = one(objects, table, &group, &format!("{writer}-m{number}"))?;
-            if replace(&log, &group, &file)? {
+            if replace(&log, (&group, &file), stamp_ns / 1_000_000)? {
                 before += group.len();
                 after += 1;
             } else {
@@ -98,13 +105,16 @@ fn one(
 }
 
 /// Commits one file in place of others; `false`: another writer has replaced some of them.
-fn replace(log: &Log<'_>, group: &[AddedFile], file: &AddedFile) -> anyhow::Result<bool> {
+fn replace(
+    log: &Log<'_>,
+    (group, file): (&[AddedFile], &AddedFile),
+    now_ms: u64,
+) -> anyhow::Result<bool> {
     loop {
         let now = log.snapshot()?;
         if !group.iter().all(|old| now.files.contains_key(&old.path)) {
             return Ok(false);
         }
-        let now_ms = now_ns() / 1_000_000;
         let mut actions = vec![log::about_merge(&file.path, now_ms)];
         actions.extend(group.iter().map(|old| old.removal(now_ms, false)));
         actions.push(file.action(now_ms, false));

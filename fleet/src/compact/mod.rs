@@ -2,7 +2,7 @@
 //! Delta log beside each table that says which files count.
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
-//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] sessions, [`log`]
+//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] and [`given_up`] sessions, [`log`]
 //! reads and writes the logs, [`snapshot`] is what one says, [`store_clock`] what time it is, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
@@ -14,6 +14,7 @@ mod checkpoint;
 mod faults;
 mod files;
 mod forgotten;
+mod given_up;
 mod inputs;
 mod list;
 mod log;
@@ -93,15 +94,16 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
         "late_segments": done.plan.late.len(),
         "damaged": done.damage.len(),
     });
+    let clock = StoreClock::of(&inputs::segments(&*raw)?);
     let (before, after) = match options.merge {
-        true => merge::merge(tables, &new_uuid()?.to_string())?,
+        true => merge::merge(tables, (&new_uuid()?.to_string(), clock.stamp_ns()))?,
         false => (0, 0),
     };
     if options.merge {
         eprintln!("ringmark-fleet: {into}: {before} small files are {after} now");
     }
     (told["merged_files"], told["merged_into"]) = (before.into(), after.into());
-    delete(options, (&*raw, tables), &done, &mut told)?;
+    delete(options, (&*raw, tables), (&done, clock), &mut told)?;
     if let Some(line) = options.compacted(told) {
         println!("{line}");
     }
@@ -112,7 +114,7 @@ pub(crate) fn run(options: &CompactOptions) -> anyhow::Result<bool> {
 fn delete(
     options: &CompactOptions,
     (source, tables): (&dyn ObjectSource, &dyn Objects),
-    done: &Done,
+    (done, clock): (&Done, StoreClock),
     told: &mut Value,
 ) -> anyhow::Result<()> {
     let into = options.into.as_ref().unwrap_or(&options.store);
@@ -131,13 +133,14 @@ fn delete(
             objects: tables,
             host,
             writer: new_uuid()?.to_string(),
+            stamp_ns: clock.stamp_ns(),
         };
         rows = removal.run()?;
         let host = host.escape_debug();
         eprintln!("ringmark-fleet: {into}: {rows} rows of {host} removed");
     }
-    checkpoint::write(tables)?;
-    let now_ns = StoreClock::of(&inputs::segments(source)?).now_ns();
+    let now_ns = clock.now_ns();
+    checkpoint::write(tables, now_ns)?;
     retention::tables(tables, now_ns)?;
     let orphans = orphans::delete(tables, (now_ns, ORPHANS_NS), &new_uuid()?.to_string())?;
     if orphans > 0 {
@@ -172,12 +175,18 @@ fn report(into: &str, done: &Done) {
             done.waiting
         );
     }
+    if done.taken_back > 0 {
+        eprintln!(
+            "ringmark-fleet: sessions that go on, as their hosts were given up and are heard again: {}",
+            done.taken_back
+        );
+    }
     if let Some(doubt) = &done.doubt {
         eprintln!("ringmark-fleet: {into}: {doubt}");
     }
     if done.late > 0 {
         eprintln!(
-            "ringmark-fleet: pages that came after their host was given up, or a week after the end of their sessions, without rows: {}",
+            "ringmark-fleet: pages that came more than a week after their session ended or their host was given up, without rows: {}",
             done.late
         );
     }

@@ -1,6 +1,8 @@
 //! Files that no log names: a killed run left them, or one that another was faster than. They go when they are old,
 //! by the clock that dates objects and by that of the store.
 
+use std::io::ErrorKind;
+
 use anyhow::Context;
 use ringmark_format::Uuid;
 
@@ -35,7 +37,7 @@ pub(crate) fn delete(
     let (now, mut deleted) = (dated_now(objects, writer)?.min(now_ns), 0);
     for name in orphans {
         let put_ns = match objects.put_ns(&name) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
             put => put.with_context(|| name.clone())?,
         };
         if put_ns.saturating_add(older_ns) < now {
@@ -48,11 +50,17 @@ pub(crate) fn delete(
 /// What the clock says that dates objects. An object that stays here is deleted with former state.
 fn dated_now(objects: &dyn Objects, writer: &str) -> anyhow::Result<u64> {
     let name = format!("{STATE}/0-{writer}");
-    let put = objects.put(&name, b"now");
-    put.with_context(|| name.clone())?;
-    let now = objects.put_ns(&name).with_context(|| name.clone())?;
-    objects.delete(&name).context(name)?;
-    Ok(now)
+    loop {
+        let put = objects.put(&name, b"now");
+        put.with_context(|| name.clone())?;
+        let now = match objects.put_ns(&name) {
+            // Another run took it for one that stayed.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            now => now.with_context(|| name.clone())?,
+        };
+        objects.delete(&name).context(name)?;
+        return Ok(now);
+    }
 }
 
 /// Whether a path below a table is one that we give files: `date=2026-01-31/hour=23/UUID-7.parquet`, with a letter

@@ -9,7 +9,10 @@ use ringmark_format::Uuid;
 use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
+use super::files::TABLES;
 use super::forgotten::Forgotten;
+use super::given_up::{GivenUp, Paths};
+use super::log::Log;
 use super::objects::Objects;
 
 /// Above all plans and blocks.
@@ -26,10 +29,14 @@ pub(crate) struct Plan {
     pub(crate) done: BTreeSet<String>,
     pub(crate) sessions: Vec<Known>,
     pub(crate) forgotten: Forgotten,
+    /// Sessions that are over since their hosts said nothing for long, by the batch that gave them up.
+    pub(crate) given_up: Vec<GivenUp>,
     /// Segments with pages that came after their session was forgotten. They stay.
     pub(crate) late: BTreeSet<String>,
     /// By table, what is added.
     pub(crate) tables: BTreeMap<String, Vec<AddedFile>>,
+    /// Files that leave their tables, by table.
+    pub(crate) removed: Paths,
 }
 
 /// A session, and when it was known to be over, in ns since 1970.
@@ -39,18 +46,51 @@ pub(crate) struct Known {
     pub(crate) over_ns: u64,
 }
 
+impl Known {
+    /// Whether it is this session of this host.
+    pub(crate) fn is_of(&self, (host, session): (&[u8], Uuid)) -> bool {
+        self.covered.session == session && self.covered.host == host
+    }
+}
+
 impl Plan {
+    /// The one of the batch that was decided last.
+    pub(crate) fn decided(objects: &dyn Objects) -> anyhow::Result<Self> {
+        let decided = Log::new(objects, &format!("tables/{}", TABLES[0])).snapshot()?;
+        Self::of_batch(objects, (decided.batch, &decided.plan))
+    }
+
+    /// The one of a batch, by its number and its name.
+    pub(crate) fn of_batch(
+        objects: &dyn Objects,
+        (batch, name): (u64, &str),
+    ) -> anyhow::Result<Self> {
+        match batch {
+            0 => Ok(Self::default()),
+            _ => Self::get(objects, name),
+        }
+    }
     /// Puts it; returns its name.
     pub(crate) fn put(&self, objects: &dyn Objects, writer: &str) -> anyhow::Result<String> {
         let name = format!("{STATE}/{:020}-{writer}", self.batch);
         let (plan, blocks) = (format!("{name}.json"), format!("{name}.rms"));
         let mut bytes = Vec::new();
-        let sessions = self.sessions.iter().map(|known| {
-            let value = session(known, bytes.len());
-            bytes.extend_from_slice(&known.covered.blocks);
+        let mut session = |(of, over_ns): (&CoveredSession, Option<u64>)| {
+            let value = session(of, over_ns, bytes.len());
+            bytes.extend_from_slice(&of.blocks);
             value
+        };
+        let sessions = self.sessions.iter().map(|known| {
+            let over_ns = known.covered.is_over.then_some(known.over_ns);
+            session((&known.covered, over_ns))
         });
         let sessions: Vec<Value> = sessions.collect();
+        let given_up = self.given_up.iter().map(|of| {
+            let before = of.sessions.iter().map(|of| session((of, None)));
+            let before: Vec<Value> = before.collect();
+            json!({"sessions": before, "segments": of.segments, "files": of.files})
+        });
+        let given_up: Vec<Value> = given_up.collect();
         let tables = self.tables.iter().map(|(table, files)| {
             let files = files.iter().map(|file| file.action(0, true));
             (table.clone(), files.collect::<Vec<_>>())
@@ -60,11 +100,12 @@ impl Plan {
             "version": VERSION,
             "batch": self.batch,
             "done": self.done,
-            "blocks": blocks,
             "sessions": sessions,
             "forgotten": self.forgotten.to_value(),
+            "given_up": given_up,
             "late": self.late,
             "tables": tables,
+            "removed": self.removed,
         });
         objects
             .put(&blocks, &bytes)
@@ -78,6 +119,9 @@ impl Plan {
 
     /// Gets one that was committed.
     pub(crate) fn get(objects: &dyn Objects, name: &str) -> anyhow::Result<Self> {
+        let Some(of_batch) = name.strip_suffix(".json").filter(|name| is_state(name)) else {
+            bail!("a log names the plan {name:?}, expected one of {STATE}/");
+        };
         let bytes = objects.get(name).with_context(|| name.to_owned())?;
         let read = || -> anyhow::Result<Self> {
             let value: Value = serde_json::from_slice(&bytes)?;
@@ -87,16 +131,25 @@ impl Plan {
                     value["version"]
                 );
             }
-            let blocks = value["blocks"].as_str().context("expected blocks")?;
-            let blocks = objects.get(blocks).with_context(|| blocks.to_owned())?;
+            let blocks = format!("{of_batch}.rms");
+            let blocks = objects.get(&blocks).with_context(|| blocks.clone())?;
             of_value(&value, &blocks).context("expected the plan of a batch")
         };
         read().with_context(|| name.to_owned())
     }
 }
 
-fn session(known: &Known, from: usize) -> Value {
-    let of = &known.covered;
+/// Whether state has a name that we give: that of a batch, or `0-UUID`.
+pub(crate) fn is_state(name: &str) -> bool {
+    let name = name.strip_prefix(STATE).unwrap_or_default();
+    let Some((number, writer)) = name.strip_prefix('/').unwrap_or_default().split_once('-') else {
+        return false;
+    };
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && matches!(number.len(), 1 | 20) && !writer.contains('/')
+}
+
+fn session(of: &CoveredSession, over_ns: Option<u64>, from: usize) -> Value {
     let slots = of.slots.iter().map(|(index, slot)| {
         json!([
             index,
@@ -111,7 +164,7 @@ fn session(known: &Known, from: usize) -> Value {
     json!({
         "host": hex(&of.host),
         "session": of.session.to_string(),
-        "over_ns": if of.is_over { Value::from(known.over_ns) } else { Value::Null },
+        "over_ns": over_ns,
         "lost_since": of.lost_since,
         "from": from,
         "bytes": of.blocks.len(),
@@ -120,12 +173,18 @@ fn session(known: &Known, from: usize) -> Value {
 }
 
 fn of_value(value: &Value, blocks: &[u8]) -> Option<Plan> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let texts = |value: &Value| -> Option<BTreeSet<String>> {
-        value.as_array()?.iter().map(text).collect()
-    };
     let sessions = value["sessions"].as_array()?.iter();
     let sessions: Option<_> = sessions.map(|of| known(of, blocks)).collect();
+    let given_up = value["given_up"].as_array()?.iter();
+    let given_up = given_up.map(|of| {
+        let before = of["sessions"].as_array()?.iter();
+        let before = before.map(|of| Some(known(of, blocks)?.covered));
+        Some(GivenUp {
+            sessions: before.collect::<Option<_>>()?,
+            segments: texts(&of["segments"])?,
+            files: paths(&of["files"])?,
+        })
+    });
     let mut tables = BTreeMap::new();
     for (table, files) in value["tables"].as_object()? {
         let files = files.as_array()?.iter();
@@ -138,11 +197,23 @@ fn of_value(value: &Value, blocks: &[u8]) -> Option<Plan> {
         batch: value["batch"].as_u64()?,
         done: texts(&value["done"])?,
         sessions: sessions?,
-        // Former versions have neither.
-        forgotten: Forgotten::of_value(&value["forgotten"]).unwrap_or_default(),
-        late: texts(&value["late"]).unwrap_or_default(),
+        forgotten: Forgotten::of_value(&value["forgotten"])?,
+        given_up: given_up.collect::<Option<_>>()?,
+        late: texts(&value["late"])?,
         tables,
+        removed: paths(&value["removed"])?,
     })
+}
+
+fn paths(value: &Value) -> Option<Paths> {
+    let tables = value.as_object()?.iter();
+    let tables = tables.map(|(table, paths)| Some((table.clone(), texts(paths)?)));
+    tables.collect()
+}
+
+fn texts(value: &Value) -> Option<BTreeSet<String>> {
+    let texts = value.as_array()?.iter();
+    texts.map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn known(value: &Value, blocks: &[u8]) -> Option<Known> {
@@ -185,4 +256,29 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 fn uuid(text: &str) -> Option<Uuid> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     Some(Uuid(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_state_that_is_named_as_ours_is() {
+        let writer = "ab09368f-5897-40e1-b114-dec2f84826c3";
+        for ours in [format!("{:020}-{writer}.json", 7), format!("0-{writer}")] {
+            assert!(is_state(&format!("{STATE}/{ours}")), "{ours}");
+        }
+        for other in [
+            "00-notes/mine",
+            ".hidden",
+            ".snapshot/x",
+            "log-spans.json",
+            "0-a/b",
+            "/0-a",
+            "7",
+        ] {
+            assert!(!is_state(&format!("{STATE}/{other}")), "{other}");
+        }
+        assert!(!is_state("0-a") && !is_state(&format!("{STATE}0-a")));
+    }
 }

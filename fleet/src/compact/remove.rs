@@ -14,7 +14,6 @@ use super::added_file::AddedFile;
 use super::files::TABLES;
 use super::log::{self, Log};
 use super::objects::Objects;
-use super::time::now_ns;
 use crate::parquet_properties::properties;
 
 /// What becomes of a file.
@@ -33,6 +32,8 @@ pub(crate) struct Removal<'o> {
     pub(crate) host: &'o str,
     /// What the names of new files begin with.
     pub(crate) writer: String,
+    /// When the log says that it was.
+    pub(crate) stamp_ns: u64,
 }
 
 impl Removal<'_> {
@@ -58,7 +59,7 @@ impl Removal<'_> {
                     seen.insert(path.clone(), self.without(table, file, &name)?);
                 }
             }
-            let now_ms = now_ns() / 1_000_000;
+            let now_ms = self.stamp_ns / 1_000_000;
             let mut actions = vec![log::about_removal(&self.writer, now_ms)];
             let mut rows = 0;
             for (path, without) in &seen {

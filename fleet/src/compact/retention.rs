@@ -2,6 +2,7 @@
 //! and files that were replaced a day ago. Only objects of known names are touched.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 
 use anyhow::Context;
 use ringmark_decoder::store::{
@@ -14,9 +15,9 @@ use super::inputs;
 use super::log::Log;
 use super::objects::Objects;
 use super::orphans;
-use super::plan::{Plan, STATE};
+use super::plan::{Plan, STATE, is_state};
 use super::store_clock::StoreClock;
-use super::time::{HOUR_NS, hour_of};
+use super::time::{HOUR_NS, hour_of, now_ns};
 
 /// For how long a file that was replaced stays, for queries that run.
 const REPLACED_NS: u64 = 24 * HOUR_NS;
@@ -42,7 +43,8 @@ impl Raw<'_> {
             let hour = name.split('/').nth(2).and_then(hour_of);
             let ended = hour.and_then(|hour| (hour + 1).checked_mul(HOUR_NS));
             let is_old = ended.is_some_and(|ended| ended.saturating_add(keep_ns) <= now);
-            if is_old && plan.done.contains(&name) && !plan.late.contains(&name) {
+            let is_needed = plan.late.contains(&name) || plan.may_read_again(&name);
+            if is_old && plan.done.contains(&name) && !is_needed && self.is_put(&name, keep_ns)? {
                 deleted += u64::from(self.objects.delete(&name).context(name)?);
             } else {
                 kept.push(ListedObject { name, bytes });
@@ -56,6 +58,16 @@ impl Raw<'_> {
         Ok((deleted, schema))
     }
 
+    /// Whether it was put longer than `keep_ns` ago by the clock of the store, too: the hour in its name is that of its collector's.
+    fn is_put(&self, name: &str, keep_ns: u64) -> anyhow::Result<bool> {
+        let put_ns = match self.objects.put_ns(name) {
+            // Another run has deleted it.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            put => put.with_context(|| name.to_owned())?,
+        };
+        Ok(put_ns.saturating_add(keep_ns) <= now_ns())
+    }
+
     /// Deletes the schema of sessions that are over and that no segment has.
     fn delete_schema(&self, plan: &Plan, segments: &[ListedObject]) -> anyhow::Result<u64> {
         // A segment without a footer does not say what it needs.
@@ -63,8 +75,7 @@ impl Raw<'_> {
             return Ok(0);
         };
         let sessions = plan.sessions.iter().map(|known| &known.covered);
-        // A host that was given up may go on.
-        let over = sessions.filter(|of| of.is_over && !of.is_given_up());
+        let over = sessions.filter(|of| of.is_over && !plan.may_go_on((&of.host, of.session)));
         let over = over.map(|of| (of.session, directory(&of.host)));
         let over: HashSet<_> = over.filter(|of| !needed.contains(of)).collect();
         let mut deleted = 0;
@@ -124,37 +135,4 @@ pub(crate) fn tables(objects: &dyn Objects, now_ns: u64) -> anyhow::Result<u64> 
         }
     }
     Ok(deleted)
-}
-
-/// Whether state has a name that we give: that of a batch, or `0-UUID`.
-fn is_state(name: &str) -> bool {
-    let name = name.strip_prefix(STATE).unwrap_or_default();
-    let Some((number, writer)) = name.trim_start_matches('/').split_once('-') else {
-        return false;
-    };
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    is_number && matches!(number.len(), 1 | 20) && !writer.contains('/')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_state_that_is_named_as_ours_is() {
-        let writer = "ab09368f-5897-40e1-b114-dec2f84826c3";
-        for ours in [format!("{:020}-{writer}.json", 7), format!("0-{writer}")] {
-            assert!(is_state(&format!("{STATE}/{ours}")), "{ours}");
-        }
-        for other in [
-            "00-notes/mine",
-            ".hidden",
-            ".snapshot/x",
-            "log-spans.json",
-            "0-a/b",
-            "7",
-        ] {
-            assert!(!is_state(&format!("{STATE}/{other}")), "{other}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::added_file::AddedFile;
 use super::objects::Objects;
 use super::plan::STATE;
-use super::time::{HOUR_NS, now_ns};
+use super::time::HOUR_NS;
 
 /// Name of the writer in `txn` actions.
 pub(crate) const APP: &str = "ringmark-compact";
@@ -90,9 +90,13 @@ impl Snapshot {
     }
 
     /// Keeps it for later readers of the log, in place of the versions up to it.
-    pub(crate) fn keep(&self, objects: &dyn Objects, table: &str) -> anyhow::Result<()> {
+    pub(crate) fn keep(
+        &self,
+        objects: &dyn Objects,
+        (table, now_ns): (&str, u64),
+    ) -> anyhow::Result<()> {
         let files = self.files.values();
-        let oldest_ms = now_ns().saturating_sub(REMOVED_NS) / 1_000_000;
+        let oldest_ms = now_ns.saturating_sub(REMOVED_NS) / 1_000_000;
         let removed = self.removed.iter().filter(|(_, ms)| **ms >= oldest_ms);
         let text = json!({
             "format": FORMAT,

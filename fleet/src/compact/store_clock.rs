@@ -41,6 +41,15 @@ impl StoreClock {
         ended.map_or(self.machine_ns, |ended| ended.min(self.machine_ns))
     }
 
+    /// What something that happens now is dated with: it is not old too early because a clock runs behind.
+    pub(crate) fn stamp_ns(self) -> u64 {
+        let ended = self
+            .newest
+            .filter(|_| !self.is_near())
+            .map(|hour| start(hour + 1));
+        ended.map_or(self.machine_ns, |ended| ended.max(self.machine_ns))
+    }
+
     /// When a host was silent for so long; 0: this machine's clock is too far from what collectors stored last to say it.
     pub(crate) fn silent_since(self, silent_ns: u64) -> u64 {
         match self.is_near() {
@@ -96,7 +105,7 @@ mod tests {
         let begun = hour_of("2026-11-28-14").expect("an hour") * HOUR_NS;
         let silent_ns = 24 * HOUR_NS;
         for near in [-9, 0, 30, 60, 69] {
-            let now = begun.strict_add_signed(near * MINUTE_NS as i64);
+            let now = begun.saturating_add_signed(near * MINUTE_NS as i64);
             let clock = clock(now);
             assert_eq!(clock.now_ns(), now.min(begun + HOUR_NS), "{near}");
             assert_eq!(
@@ -104,13 +113,14 @@ mod tests {
                 clock.now_ns() - silent_ns,
                 "{near}"
             );
-            assert_eq!(clock.doubt(), None, "{near}");
+            assert_eq!((clock.doubt(), clock.stamp_ns()), (None, now), "{near}");
         }
         for hours in [-8 * 24, -25, -1, 2, 25, 8 * 24] {
-            let clock = clock(begun.strict_add_signed(hours * HOUR_NS as i64));
+            let clock = clock(begun.saturating_add_signed(hours * HOUR_NS as i64));
             assert!(clock.now_ns() <= begun + HOUR_NS, "{hours}");
             assert_eq!(clock.silent_since(silent_ns), 0, "{hours}");
             assert!(clock.doubt().is_some(), "{hours}");
+            assert!(clock.stamp_ns() >= begun + HOUR_NS, "{hours}");
         }
         let empty = StoreClock::at(begun, &BTreeMap::new());
         assert_eq!((empty.now_ns(), empty.silent_since(1)), (begun, 0));

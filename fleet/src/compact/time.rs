@@ -1,12 +1,15 @@
 //! Days and hours, in UTC.
 
+use super::faults;
+
 /// An hour, in ns.
 pub(crate) const HOUR_NS: u64 = 3600 * 1_000_000_000;
 
-/// Now, in ns since 1970.
+/// Now by the clock of this machine, in ns since 1970.
 pub(crate) fn now_ns() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+    let now = now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    now.saturating_add_signed(faults::clock_ahead_ns())
 }
 
 /// Date, as `2026-01-31`, and hour of the day, of an hour since 1970.

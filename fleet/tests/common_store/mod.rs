@@ -18,9 +18,11 @@ use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
+use ringmark_format::progress::{GoneRange, Progress, ProgressSlot, cause};
 use ringmark_format::session::Mode;
+use ringmark_format::stream::HostClock;
 
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::common::random_trace::{RandomTrace, Step, counters_at};
 
@@ -36,10 +38,19 @@ pub fn hour() -> &'static str {
 
 /// The hour so many hours ago.
 pub fn hour_before(hours: u64) -> String {
+    hour_of(now_ns() - hours * 3600 * 1_000_000_000)
+}
+
+/// Now, in ns since 1970.
+pub fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ago = now.expect("a time") - Duration::from_secs(hours * 3600);
+    now.expect("a time").as_nanos() as u64
+}
+
+/// The hour of a time, as names of segments have it.
+pub fn hour_of(ns: u64) -> String {
     let mut stamper = Stamper::default();
-    let text = stamper.stamp(ago.as_nanos() as u64);
+    let text = stamper.stamp(ns);
     let text = String::from_utf8(text[..13].to_vec()).expect("digits");
     text.replace('T', "-")
 }
@@ -64,6 +75,8 @@ pub struct Sent {
     schema_bytes: u64,
     pub pages: Vec<Vec<u8>>,
     headers: Vec<PageHeader>,
+    /// Slots and numbers of the pages.
+    numbers: Vec<(u32, u64)>,
     pub end: Vec<u8>,
 }
 
@@ -100,6 +113,7 @@ impl Sent {
             schema_bytes: 0,
             pages: Vec::new(),
             headers: Vec::new(),
+            numbers: Vec::new(),
             end: Vec::new(),
         };
         for block in Blocks::new(trace) {
@@ -119,6 +133,7 @@ impl Sent {
                 }
                 kind::PAGE => {
                     let (header, _) = PageHeader::read_from_prefix(&content).expect("a header");
+                    sent.numbers.push((header.slot, block.header.page_number));
                     sent.headers.push(header);
                     sent.pages.push(bytes);
                 }
@@ -133,6 +148,56 @@ impl Sent {
     /// The counters as they were when this page began.
     pub fn counters(&self, page: usize) -> Vec<u8> {
         counters_at(self.session, &self.headers, self.headers[page].tick_base)
+    }
+
+    /// What its host says when its clock shows this, and runs ahead of its collector's by so much: pages that are not here will
+    /// come, but for those that were never sealed.
+    pub fn said(&self, (real_ns, ahead_ns): (u64, i64)) -> Vec<u8> {
+        let mut numbers = self.numbers.clone();
+        numbers.sort_unstable();
+        let (mut next, mut ranges) = (BTreeMap::new(), Vec::new());
+        for (slot, number) in numbers {
+            let from = next.insert(slot, number + 1).unwrap_or(0);
+            let cause = cause::OVERWRITTEN;
+            let to = number;
+            if to > from {
+                let events = 0;
+                ranges.push(GoneRange {
+                    slot,
+                    cause,
+                    from,
+                    to,
+                    events,
+                });
+            }
+        }
+        let head = Progress {
+            epoch: 1,
+            mono_ns: real_ns,
+            real_ns,
+            slots: next.len() as u32,
+            ranges: ranges.len() as u32,
+            ..Progress::new_zeroed()
+        };
+        let slots = next.keys().map(|slot| ProgressSlot {
+            slot: *slot,
+            ..ProgressSlot::new_zeroed()
+        });
+        let slots = slots.flat_map(|slot| slot.as_bytes().to_vec());
+        let ranges = ranges.iter().flat_map(|range| range.as_bytes());
+        let content = head.as_bytes().iter().copied().chain(slots);
+        let content: Vec<u8> = content.chain(ranges.copied()).collect();
+        let mut out = Vec::new();
+        let header = write::header(kind::PROGRESS, self.session);
+        write::block(&mut out, header, &content).expect("a block");
+        let measured = HostClock {
+            real_ns: real_ns.saturating_add_signed(-ahead_ns),
+            offset_ns: ahead_ns,
+            error_ns: 1000,
+            mono_ns: real_ns,
+        };
+        write::host_clock(&mut out, self.session, &measured).expect("a block");
+        out
     }
 }
 
@@ -306,6 +371,15 @@ pub fn put_in(store: &Store, hour: &str, number: usize, of: &[(&Sent, Vec<u8>)])
     store.segment_of(hour, number as u64, &of);
 }
 
+/// All segments were put so long ago, by the clock of the store.
+pub fn make_old(store: &Store, ago: Duration) {
+    let time = SystemTime::now() - ago;
+    for path in paths_below(&store.0.join("raw")) {
+        let file = File::options().write(true).open(&path).expect("a file");
+        file.set_modified(time).expect("a time");
+    }
+}
+
 /// A store of some sessions without its segments.
 pub fn begun(name: &str, sent: &[Sent]) -> Store {
     let store = Store::new(name);
@@ -408,12 +482,18 @@ pub fn cell(column: &dyn Array, row: usize) -> String {
     }
 }
 
+/// The files below a directory.
+pub fn paths_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let below = paths.flat_map(|path| match path.is_dir() {
+        true => paths_below(&path),
+        false => vec![path],
+    });
+    below.collect()
+}
+
 /// Number of files below a directory.
 pub fn below(directory: &Path) -> usize {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    let count = |entry: fs::DirEntry| match entry.path() {
-        path if path.is_dir() => below(&path),
-        _ => 1,
-    };
-    entries.map(|entry| count(entry.expect("an entry"))).sum()
+    paths_below(directory).len()
 }

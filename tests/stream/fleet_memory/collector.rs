@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_tests::ca::Ca;
-use ringmark_tests::collecting::served_figure;
+use ringmark_tests::collecting::{served_figure, served_number};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{ReservedPlace, Running, binary, preload_shim, wait_until};
 
@@ -137,6 +137,10 @@ impl Collector {
 
     pub(super) fn figure(&self, name: &str) -> u64 {
         served_figure(self.metrics.address(), name)
+    }
+
+    pub(super) fn number(&self, name: &str) -> f64 {
+        served_number(self.metrics.address(), name)
     }
 
     pub(super) fn id(&self) -> u32 {

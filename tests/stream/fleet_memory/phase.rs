@@ -30,8 +30,8 @@ impl Moment {
             at: Instant::now(),
             pages: shared.durable.load(Relaxed),
             received: collector.figure("received_bytes_total"),
-            puts: collector.figure("syncs_total"),
-            putting: Duration::from_micros(collector.figure("sync_microseconds_total")),
+            puts: collector.figure("sync_duration_seconds_count"),
+            putting: Duration::from_secs_f64(collector.number("sync_duration_seconds_sum")),
             collector: processor_time(collector.id()),
             senders: processor_time(std::process::id()),
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
 use ringmark_format::stream::{self, Ack, Ping, Pong, Welcome};
-use ringmark_tests::collecting::{served_figure, wait_for_listener};
+use ringmark_tests::collecting::{served_figure, served_number, wait_for_listener};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::process::processor_time;
 use ringmark_tests::scripted_streamer::{block, hello, page_of, session};
@@ -87,6 +87,12 @@ impl Collector {
 
     fn figure(&self, name: &str) -> u64 {
         served_figure(self.metrics.address(), name)
+    }
+
+    /// Time of all puts.
+    fn put_time(&self) -> Duration {
+        let seconds = served_number(self.metrics.address(), "sync_duration_seconds_sum");
+        Duration::from_secs_f64(seconds)
     }
 }
 
@@ -293,7 +299,7 @@ impl Sender {
 struct Counts {
     puts: u64,
     pages: u64,
-    put_time: u64,
+    put_time: Duration,
     /// Time of processors.
     busy: Duration,
 }
@@ -303,7 +309,7 @@ impl Collector {
         Counts {
             puts: self.figure("segments_total"),
             pages: self.figure("pages_total"),
-            put_time: self.figure("sync_microseconds_total"),
+            put_time: self.put_time(),
             busy: processor_time(self.running.id()),
         }
     }
@@ -325,11 +331,12 @@ impl Collector {
         let after = self.counts();
         figures.steady.puts = after.puts - before.puts;
         figures.steady.pages = after.pages - before.pages;
-        let put = (after.put_time - before.put_time) / figures.steady.puts.max(1);
+        let puts = u32::try_from(figures.steady.puts.max(1)).expect("a number of puts");
+        let put = (after.put_time - before.put_time) / puts;
         let bytes = (figures.steady.pages * of.block()) as f64;
         let busy = (after.busy - before.busy).max(Duration::from_millis(10));
         let takes = bytes / busy.as_secs_f64();
-        (Duration::from_micros(put), takes)
+        (put, takes)
     }
 
     /// Lets the store stand still for its time.

@@ -321,6 +321,7 @@ pub const FLOORS: &[House<'_>] = &[
             "hosts",
             "disk_calls",
             "refusals",
+            "histogram",
             "figures",
             "metrics",
             "host_clock",

@@ -27,7 +27,7 @@ pub struct CompactOptions {
     /// Where the tables are: another directory or bucket [default: the store]
     #[arg(long, value_name = "URL")]
     pub into: Option<String>,
-    /// A host that said nothing for so long is given up: what it has not sent does not come
+    /// A host that said nothing for so long is given up, until it is heard again: what is there of it gets rows
     #[arg(long, value_name = "TIME", default_value = "24h")]
     pub silent: String,
     /// Merge small files of an hour

@@ -142,26 +142,42 @@ impl TimeOptions {
 
     /// The filter for a trace with this start and end, in ns since 1970.
     fn in_trace(&self, start_ns: Option<u64>, end_ns: u64) -> Result<Filter, Failure> {
-        let (from, to) = self.bounds()?;
-        let placed = |at: Moment| at.since(start_ns).on_day(end_ns, self.utc);
-        let mut filter = put((from.map(placed), to.map(placed)), Filter::new());
+        let placed = |at: Moment| at.since(start_ns).on_day((start_ns, end_ns), self.utc);
+        let bounds = match self.around()? {
+            // It may be a little after the end.
+            Some((at, near_ns)) => {
+                let range = (start_ns, end_ns.saturating_add(near_ns));
+                near(at.since(start_ns).on_day(range, self.utc), near_ns)
+            }
+            None => {
+                let (from, to) = self.bounds()?;
+                let from = from.map(placed);
+                (from, to.map(|to| to.after(from, placed(to))))
+            }
+        };
+        let mut filter = put(bounds, Filter::new());
         if let Some(last) = self.last {
             filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
         }
         Ok(filter)
     }
 
+    /// The time of --around, and how near to it, in ns.
+    fn around(&self) -> Result<Option<(Moment, u64)>, Failure> {
+        let Some(text) = &self.around else {
+            return Ok(None);
+        };
+        let split = ["±", "+-"].iter().find_map(|sign| text.split_once(sign));
+        let (at, near) = split.unwrap_or((text, AROUND));
+        let at = self.moment("--around", at)?;
+        let near = parse_duration(near);
+        let near = near.map_err(|error| Failure::usage(format!("--around: {error}")))?;
+        Ok(Some((at, whole_ns(near))))
+    }
+
     fn bounds(&self) -> Result<Bounds, Failure> {
-        if let Some(text) = &self.around {
-            let split = ["±", "+-"].iter().find_map(|sign| text.split_once(sign));
-            let (at, near) = split.unwrap_or((text, AROUND));
-            let at = self.moment("--around", at)?;
-            let near = parse_duration(near);
-            let near = near.map_err(|error| Failure::usage(format!("--around: {error}")))?;
-            let near_ns = whole_ns(near);
-            // The end is left out, so it is one later.
-            let to = at.moved(near_ns.saturating_add(1), true);
-            return Ok((Some(at.moved(near_ns, false)), Some(to)));
+        if let Some((at, near_ns)) = self.around()? {
+            return Ok(near(at, near_ns));
         }
         let moment = |option: &'static str, text: &Option<String>| {
             let text = text.as_ref();
@@ -176,6 +192,13 @@ impl TimeOptions {
             Failure::usage(format!("{option}: found {text:?}, expected {expected}"))
         })
     }
+}
+
+/// What is so near to a time.
+fn near(at: Moment, near_ns: u64) -> Bounds {
+    // The end is left out, so it is one later.
+    let to = at.moved(near_ns.saturating_add(1), true);
+    (Some(at.moved(near_ns, false)), Some(to))
 }
 
 /// Puts bounds into a filter. A time of day is none without its day.

@@ -6,8 +6,10 @@
 //! | `-10m`, `now` | before now |
 //! | `2026-01-31T12:00:00Z`, `… +01:00` | that one |
 //! | `2026-01-31 12:00:00` | that one in local time; with --utc in UTC |
-//! | `12:00:00.25`, `12:00` | that time of day, the last one before the end of the trace |
+//! | `12:00:00.25`, `12:00` | that time of day, the last one before the end of the trace; with --to, the first one after --from |
 //! | `@1769860800`, `1769860800250` | since 1970: in seconds, and without @ by its digits in ms, us or ns, too |
+
+use std::borrow::Cow;
 
 use ringmark_console::now_ns;
 use ringmark_console::units::parse_duration;
@@ -45,7 +47,7 @@ impl Moment {
         if let Some(ns) = text.strip_prefix('@').map(seconds) {
             return ns.map(Self::Wall);
         }
-        if let Some((ns, offset)) = parse_anywhere(text) {
+        if let Some((ns, offset)) = parse_anywhere(&with_seconds(text)) {
             return match offset {
                 Some(offset_s) => shifted(ns, offset_s).map(Self::Wall),
                 None if is_utc => Some(Self::Wall(ns)),
@@ -80,23 +82,34 @@ impl Moment {
         }
     }
 
-    /// The same with its day: the last one on which it is not after `end_ns`, since 1970.
-    pub(crate) fn on_day(self, end_ns: u64, is_utc: bool) -> Self {
+    /// The same with its day: the last one on which it is not after the end of a trace. Where it is before the start then, and
+    /// nearer to the end on the next day, it is that of the next day. `range`: start, if it is known, and end, in ns since 1970.
+    pub(crate) fn on_day(self, range: (Option<u64>, u64), is_utc: bool) -> Self {
         let Self::OfDay(of_day_ns) = self else {
             return self;
         };
-        let shown_ns = match is_utc {
-            true => end_ns,
-            false => as_local(end_ns),
-        };
-        let mut ns = shown_ns - shown_ns % DAY_NS + of_day_ns;
+        let shown = |ns| if is_utc { ns } else { as_local(ns) };
+        let (start_ns, end_ns) = (range.0.map_or(0, shown), shown(range.1));
+        let mut ns = end_ns - end_ns % DAY_NS + of_day_ns;
         // The screen cuts the digits of the last event's time, and a bound may lie a little after it.
-        if ns > shown_ns + SECOND_NS {
-            ns = ns.saturating_sub(DAY_NS);
+        if ns > end_ns + SECOND_NS {
+            let before = ns.saturating_sub(DAY_NS);
+            let is_nearer = start_ns.saturating_sub(before) > ns - end_ns;
+            ns = if is_nearer { ns } else { before };
         }
         match is_utc {
             true => Self::Wall(ns),
             false => Self::Wall(local(ns).unwrap_or(ns)),
+        }
+    }
+
+    /// The same on the next day, if it is of a day and not after another time.
+    pub(crate) fn after(self, from: Option<Self>, placed: Self) -> Self {
+        match (self, from, placed) {
+            (Self::OfDay(_), Some(Self::Wall(from)), Self::Wall(ns)) if ns <= from => {
+                Self::Wall(ns.saturating_add(DAY_NS))
+            }
+            _ => placed,
         }
     }
 
@@ -171,6 +184,19 @@ fn epoch_ns(text: &str) -> Option<u64> {
     text.parse::<u64>().ok()?.checked_mul(scale)
 }
 
+/// A date with hours and minutes alone gets its seconds: `2026-01-31T12:00Z`.
+fn with_seconds(text: &str) -> Cow<'_, str> {
+    match text.split_at_checked("2026-01-31T12:00".len()) {
+        Some((minute, rest))
+            if minute.matches(':').count() == 1
+                && (rest.is_empty() || rest.starts_with(['Z', 'z', '+', '-'])) =>
+        {
+            format!("{minute}:00{rest}").into()
+        }
+        _ => text.into(),
+    }
+}
+
 /// `12:00:00.25`, `12:00` in ns since midnight.
 fn of_day_ns(text: &str) -> Option<u64> {
     let text = match text.matches(':').count() {
@@ -200,6 +226,14 @@ mod tests {
         ] {
             assert_eq!(Moment::parse(text, true), Some(wall), "{text}");
         }
+        for text in [
+            "2026-01-31T12:00",
+            "2026-01-31 12:00Z",
+            "2026-01-31T13:00+01:00",
+        ] {
+            let wall = Some(Moment::Wall(1_769_860_800_000_000_000));
+            assert_eq!(Moment::parse(text, true), wall, "{text}");
+        }
         let since = Moment::SinceStart(1_500_000_000);
         for text in ["1.5s", "+1500ms", "1500000us"] {
             assert_eq!(Moment::parse(text, true), Some(since), "{text}");
@@ -209,6 +243,10 @@ mod tests {
             "-",
             "12",
             "12:0",
+            "2026-01-31T12",
+            "2026-01-31T12:0",
+            "2026-01-31T12:00x",
+            "2026-01-31T12:00.5Z",
             "25:00",
             "now+1s",
             "yesterday",
@@ -229,7 +267,18 @@ mod tests {
             ("12:00:00.5", "2026-01-31T12:00:00.5Z"),
             ("12:01", "2026-01-30T12:01:00Z"),
         ] {
-            let found = Moment::parse(text, true).map(|at| at.on_day(end, true));
+            let found = Moment::parse(text, true).map(|at| at.on_day((None, end), true));
+            assert_eq!(found, Moment::parse(expected, true), "{text}");
+        }
+        // A trace of a few minutes: what is a little after its end is not of the day before.
+        let start = end - 300 * SECOND_NS;
+        for (text, expected) in [
+            ("11:54", "2026-01-31T11:54:00Z"),
+            ("12:01", "2026-01-31T12:01:00Z"),
+            ("23:00", "2026-01-31T23:00:00Z"),
+            ("00:30", "2026-01-31T00:30:00Z"),
+        ] {
+            let found = Moment::parse(text, true).map(|at| at.on_day((Some(start), end), true));
             assert_eq!(found, Moment::parse(expected, true), "{text}");
         }
     }

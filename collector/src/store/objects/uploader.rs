@@ -247,8 +247,8 @@ impl Uploads {
         let begun = Instant::now();
         let Upload { name, bytes } = &object.upload;
         let put = self.objects.put(name, bytes);
-        Figures::add(&self.context.figures.syncs_total, 1);
-        Figures::add_time(&self.context.figures.sync_microseconds_total, begun);
+        let times = &self.context.figures.sync_duration_seconds;
+        times.count(begun.elapsed());
         self.take_answer(&mut lock(putting), object, &put)
     }
 

@@ -1,10 +1,11 @@
 //! One enforcement: what is too old or too much is removed, and no more of it than may go at once.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use ringmark_decoder::Stamper;
-use ringmark_decoder::store::{self as files, SegmentName};
 
 use super::by_host::{ByHost, Candidate};
 use crate::store::error::StoreError;
@@ -39,8 +40,8 @@ pub(in crate::store) struct Enforced {
     pub(in crate::store) removed: u64,
     /// Their bytes.
     pub(in crate::store) removed_bytes: u64,
-    /// Host and bytes of each.
-    pub(in crate::store) removed_of: Vec<(String, u64)>,
+    /// Those of each host, by why they are removed.
+    pub(in crate::store) removed_of: BTreeMap<(String, Why), Removed>,
     /// Bytes of all segments that are left.
     pub(in crate::store) bytes: u64,
     pub(in crate::store) errors: Vec<StoreError>,
@@ -48,9 +49,18 @@ pub(in crate::store) struct Enforced {
     pub(in crate::store) notices: Vec<String>,
 }
 
-/// Why a segment is removed.
+/// Segments of a host that were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+pub(in crate::store) struct Removed {
+    pub(in crate::store) segments: u64,
+    pub(in crate::store) bytes: u64,
+    /// When their first and last events were, in ns since 1970.
+    times: (u64, u64),
+}
+
+/// Why segments are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::store) enum Why {
     Age(Duration),
     HostSize(u64),
     Size(u64),
@@ -98,6 +108,7 @@ impl<S: Sessions> Enforcement<'_, S> {
             let keep = self.left.bytes().saturating_sub(lack);
             self.remove_while(|now| now > keep, Why::Free(floor));
         }
+        self.done.tell();
     }
 
     /// Removes from the host that has most while all together are too much.
@@ -135,33 +146,47 @@ impl<S: Sessions> Enforcement<'_, S> {
 }
 
 impl Enforced {
-    /// Counts a segment that was removed, and makes a notice of it.
+    /// Counts a segment that was removed.
     fn count(&mut self, segment: &Candidate, why: Why) {
         self.removed += 1;
         self.removed_bytes += segment.bytes;
-        let why = match why {
-            Why::Age(age) => format!("older than --keep-age, {} s", age.as_secs_f64()),
-            Why::Size(most) => format!("of the host with most, beyond --keep-size, {most} bytes"),
-            Why::HostSize(most) => {
-                format!("the host's oldest beyond --keep-size-per-host, {most} bytes")
+        let (first, last) = (segment.times.first_ns, segment.times.last_ns);
+        let of = self.removed_of.entry((segment.host(), why));
+        let of = of.or_insert(Removed {
+            segments: 0,
+            bytes: 0,
+            times: (first, last),
+        });
+        of.segments += 1;
+        of.bytes += segment.bytes;
+        of.times = (first.min(of.times.0), last.max(of.times.1));
+    }
+
+    /// What an operator is told of them: a line for each host, and not for each segment.
+    fn tell(&mut self) {
+        let lines = self.removed_of.iter().map(|((host, why), of)| {
+            let (first, last) = (stamp(of.times.0), stamp(of.times.1));
+            let (segments, bytes) = (of.segments, of.bytes);
+            let s = if segments == 1 { "" } else { "s" };
+            format!("removed {segments} segment{s} of host {host}, {first} to {last}, {bytes} bytes: {why}")
+        });
+        self.notices.extend(lines);
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Age(age) => write!(f, "older than --keep-age, {} s", age.as_secs_f64()),
+            Self::Size(most) => {
+                write!(f, "of the host with most, beyond --keep-size, {most} bytes")
             }
-            Why::Free(least) => {
-                format!("of the host with most, for --min-free, {least} bytes")
-            }
-        };
-        let host = segment.host();
-        self.removed_of.push((host.clone(), segment.bytes));
-        let of = match files::parse(&segment.path) {
-            Some(SegmentName { session, number }) => {
-                format!("segment {number} of session {session}")
-            }
-            None => segment.path.display().to_string(),
-        };
-        let [first, last] = [segment.times.first_ns, segment.times.last_ns].map(stamp);
-        self.notices.push(format!(
-            "removed {of} of host {host}, {first} to {last}, {} bytes: {why}",
-            segment.bytes
-        ));
+            Self::HostSize(most) => write!(
+                f,
+                "the host's oldest beyond --keep-size-per-host, {most} bytes"
+            ),
+            Self::Free(least) => write!(f, "of the host with most, for --min-free, {least} bytes"),
+        }
     }
 }
 

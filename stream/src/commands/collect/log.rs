@@ -43,9 +43,17 @@ impl Report {
         });
         if let serde_json::Value::Object(fields) = &mut fields {
             let figures = figures.values().into_iter();
-            fields.extend(figures.map(|(name, value)| (name.to_owned(), value.into())));
+            fields.extend(figures.map(|(name, value)| (name.to_owned(), number(value))));
         }
         json::object("collector", &Head::default(), fields)
+    }
+}
+
+/// A figure in JSON: an integer where it is whole.
+fn number(value: f64) -> serde_json::Value {
+    match value.fract() == 0.0 {
+        true => (value as u64).into(),
+        false => value.into(),
     }
 }
 
