@@ -127,8 +127,8 @@ folded: for each stack the ns in its innermost span or call. A span of tracing
 is below the span around it, or below its process. Not carried: everything that
 has no duration, arguments, what has no beginning or no end. --state has the ns
 in which threads did one thing, where switches were recorded (--sched): of what
---name and --min-time leave out, they are of what is around it. --samples has the
-functions that ran in each thread, by samples (--sample).
+--name and --min-time leave out, they are of what is around it. --samples has
+the functions that ran in each thread, by samples (--sample).
 
 ctf: the records as they are, a span at its end with its duration (took_ns), so
 --min-time leaves out native spans and no others. Lost events are counted where
