@@ -68,6 +68,10 @@
 #[cfg(target_endian = "big")]
 compile_error!("Ringmark's format is little-endian and its types are read in place");
 
+#[cfg_attr(
+    loom,
+    allow(dead_code, unused_imports, reason = "what the system needs of it")
+)]
 mod arch;
 pub mod protocol;
 #[cfg(not(loom))]

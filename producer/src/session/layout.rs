@@ -12,6 +12,7 @@ use ringmark_format::slot::Slot;
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR, VERSION_MINOR};
 use ringmark_ring::identity::Identity;
 use ringmark_ring::mapping::{self, MapError};
+use ringmark_ring::raw;
 use ringmark_ring::ring_file::SYSTEM_PAGE;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -26,7 +27,7 @@ pub(super) const EXTENT_BYTES: u64 = 32 << 10;
 
 /// Bytes of a page of this system, at least those of the format.
 pub(super) fn system_page() -> u64 {
-    SYSTEM_PAGE.max(rustix::param::page_size() as u64)
+    SYSTEM_PAGE.max(raw::page_size() as u64)
 }
 
 /// Offsets of the regions in front of the rings.

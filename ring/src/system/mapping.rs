@@ -22,6 +22,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
 use crate::protocol::sync::AtomicU64;
 use crate::system::guard::Guarded;
+use crate::system::raw;
 
 /// Why a file could not be created or mapped: the step, and the error of the system.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ enum Around {
 impl Around {
     /// From the first of these pages to the end of the last.
     fn pages(self, from: usize, to: usize) -> (usize, usize) {
-        self.pages_of(rustix::param::page_size(), from, to)
+        self.pages_of(raw::page_size(), from, to)
     }
 
     fn pages_of(self, page: usize, from: usize, to: usize) -> (usize, usize) {

@@ -31,6 +31,13 @@ pub fn is_secure() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// Bytes of a page of this system.
+#[must_use]
+pub fn page_size() -> usize {
+    // SAFETY: no pointer is given.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }
+}
+
 /// `PIDFD_GET_INFO` of Linux 6.13 and later, for a struct of 64 bytes.
 const PIDFD_GET_INFO: u64 = 0xC040_FF0B;
 /// The kernel is asked for the exit status, and says that it gave it (Linux 6.15 and later).
