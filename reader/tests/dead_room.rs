@@ -6,6 +6,7 @@ use crate::common;
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
@@ -119,6 +120,31 @@ fn the_sessions_of_a_process_go_together() {
     let one = clean::dead_sessions(&dir.0)[0].bytes;
     assert_eq!(clean::remove_beyond(&dir.0, 2 * one).unwrap().len(), 3);
     assert_eq!(names(&sessions), Vec::<PathBuf>::new());
+}
+
+/// A process may be killed while it lays its session out.
+#[test]
+fn what_dead_processes_left_beside_sessions_goes_by_hand() {
+    let dir = Dir::new("dead-room-left");
+    let own = std::process::id();
+    let left = |name: String, age: Duration| {
+        let path = dir.join(&name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+        path
+    };
+    let (old, new) = (Duration::from_secs(100), Duration::from_secs(1));
+    let mut child = Command::new("true").spawn().unwrap();
+    let dead = child.id();
+    child.wait().unwrap();
+    let gone = left(format!("{dead}-a1b2c3d4.starting"), old);
+    let fresh = left(format!("{dead}-a1b2c3d5.starting"), new);
+    let live = left(format!("{own}-a1b2c3d4.starting"), old);
+    assert_eq!(clean::remove_beyond(&dir.0, 0).unwrap().len(), 0);
+    assert_eq!(
+        [gone, fresh, live].map(|path| path.exists()),
+        [false, true, true]
+    );
 }
 
 #[test]

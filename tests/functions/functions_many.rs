@@ -5,9 +5,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use ringmark_tests::fixture::Fixture;
-use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark};
+use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark, tool};
 use ringmark_tests::json_schema::checked;
-use ringmark_tests::{Running, is_long, require_tools, run};
+use ringmark_tests::{Running, is_long, log_skip, require_tools, run};
 
 /// Functions of the program.
 fn functions() -> u64 {
@@ -183,6 +183,43 @@ fn many_threads_with_few_calls_lose_none() {
             (&object["count"], &object["no_end"]),
             (&count.into(), &0.into()),
             "{object}"
+        );
+    }
+}
+
+/// In a pid namespace of its own, with the file system of processes of another one, a process finds its threads there under
+/// numbers that are not theirs.
+#[test]
+fn threads_of_a_pid_namespace_keep_what_is_theirs() {
+    if !require_tools(&["gcc", "unshare"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-threads-namespace");
+    let mut probe = fixture.command("unshare");
+    let may = run(probe.args(["-p", "-f", "true"]), LIMIT).expect("unshare");
+    if may.code() != 0 {
+        return log_skip(&format!("pid namespaces: {}", may.stderr_text().trim()));
+    }
+    let flags = format!("{SITES} -fno-optimize-sibling-calls -pthread");
+    let program = compile(&fixture, "many_deep.c", "many_deep", &flags);
+    for kind in ["graph", "profile"] {
+        let trace = fixture.path(&format!("{kind}.rmk"));
+        let mut command = tool(&fixture);
+        command.args(["run", "--wait", "10s", "--kind", kind, "-F", "deep", "-o"]);
+        command
+            .arg(&trace)
+            .args(["--", "unshare", "-p", "-f"])
+            .arg(&program);
+        let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        assert_eq!(finished.stdout_text(), "0 wrong\n", "{kind}");
+        let report = ringmark(&fixture, "report --json --name deep", &[&trace]);
+        let report = report.expect_code(0).stdout_text();
+        let row: serde_json::Value = serde_json::from_str(report.trim()).expect("one row");
+        assert_eq!(row["count"], 20 * 200 * 21, "{kind}: {row}");
+        assert!(row["no_end"].as_u64().unwrap_or(0) == 0, "{kind}: {row}");
+        assert!(
+            row["not_returned"].as_u64().unwrap_or(0) == 0,
+            "{kind}: {row}"
         );
     }
 }

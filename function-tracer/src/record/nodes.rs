@@ -1,7 +1,6 @@
 //! The nodes of all threads, in a list. Nodes are never unmapped; a new thread takes one over from
 //! a thread that has ended.
 
-use core::ffi::CStr;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU64};
@@ -88,28 +87,16 @@ fn me() -> u64 {
 
 /// Whether the owner is a thread of this process that has ended. In a forked child, nodes of the
 /// parent are copies, and whether a thread uses them is unknown.
+///
+/// The kernel is asked by the number that the thread itself has: `/proc` may be that of another pid namespace, or not be
+/// there. A thread of another process may have the number by now; then the node waits.
 fn has_ended(owner: u64) -> bool {
-    if me() >> 32 != owner >> 32 {
-        return false;
-    }
-    let path = task_path(owner as u32);
-    let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
-    let found = rustix::fs::access(path, rustix::fs::Access::EXISTS);
-    found == Err(rustix::io::Errno::NOENT)
-}
-
-/// `/proc/self/task/TID`, made without allocation.
-fn task_path(tid: u32) -> [u8; 32] {
-    const FRONT: &[u8] = b"/proc/self/task/";
-    let mut path = [0; 32];
-    path[..FRONT.len()].copy_from_slice(FRONT);
-    let digits = tid.checked_ilog10().unwrap_or(0) as usize + 1;
-    let mut rest = tid;
-    for place in path[FRONT.len()..FRONT.len() + digits].iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    path
+    let tid = rustix::thread::Pid::from_raw(owner as i32);
+    let is_gone = |tid| {
+        let asked = rustix::thread::sched_getaffinity(Some(tid));
+        asked == Err(rustix::io::Errno::SRCH)
+    };
+    me() >> 32 == owner >> 32 && tid.is_some_and(is_gone)
 }
 
 /// Whether the node with this first place holds this address.
@@ -280,8 +267,6 @@ mod tests {
 
     #[test]
     fn threads_are_told_from_those_that_have_ended() {
-        assert_eq!(&task_path(0)[..18], b"/proc/self/task/0\0");
-        assert_eq!(&task_path(u32::MAX)[..27], b"/proc/self/task/4294967295\0");
         assert!(!has_ended(me()));
         let other = of_ended_thread(me);
         assert!(has_ended(other));

@@ -68,7 +68,13 @@ pub(crate) struct Block {
     own_work: AtomicU64,
     /// What `limit` is without it. While it lasts that is 0, so that the stubs leave all calls to the slow way.
     limit_else: AtomicU64,
+    /// Calls that go without a node before it is tried again to prepare one, and how many that were last time.
+    untried: AtomicU64,
+    pause: AtomicU64,
 }
+
+/// Most calls before it is tried again: a try takes some 25 us where it fails.
+const PAUSE_MAX: u64 = 1 << 10;
 
 /// Work of this library's own on this thread, until this is dropped.
 #[derive(Debug)]
@@ -295,11 +301,21 @@ impl Block {
         if self.bytes.load(Relaxed) != 0 {
             return true;
         }
+        let untried = self.untried.load(Relaxed);
+        if untried > 0 {
+            self.untried.store(untried - 1, Relaxed);
+            return false;
+        }
         if self.busy.swap(1, Relaxed) != 0 {
             return false;
         }
         let ready =
             own_stack::find(here).is_some_and(|stack| self.take_node(stack.low, stack.bytes));
+        if !ready {
+            let pause = (2 * self.pause.load(Relaxed)).clamp(1, PAUSE_MAX);
+            self.pause.store(pause, Relaxed);
+            self.untried.store(pause, Relaxed);
+        }
         self.busy.store(0, Relaxed);
         ready
     }

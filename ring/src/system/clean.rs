@@ -68,11 +68,13 @@ pub struct Uncounted {
 
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
 /// What was unread in them is counted ([`crate::system::removals`]). Sessions that a consumer reads
-/// stay, so the rest may take more.
+/// stay, so the rest may take more. What dead processes left beside sessions goes, too.
 ///
 /// # Errors
-/// The record of removals cannot be used: nothing was removed.
+/// The record of removals cannot be used: no session was removed.
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Result<Vec<DeadSession>, Uncounted> {
+    let beside = session_dir::entries(dir).unwrap_or_default();
+    beside.iter().for_each(|path| remove_leftover(path));
     let files = session_dir::ring_files(dir).unwrap_or_default();
     let dead = dead_among(dir, files);
     let kept = bytes_of(&dead);

@@ -21,8 +21,8 @@ use ringmark_console::{Exit, Failure, note, printable};
 #[command(after_help = "\
 For sessions in overwrite mode (flight recorder): their rings hold the last
 seconds. Sessions of dead processes are copied, too. With --on-trigger the
-command can keep what threads did last, too (--sched, --waits): the last
-million switches, and 65,536 waits.
+command can keep what threads did last, too (--sched, --waits, --sample): the
+last million switches, and 65,536 waits and samples.
 
 Examples:
   ringmark snapshot -p 812 --last 10s -o incident.rmk

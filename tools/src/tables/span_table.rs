@@ -264,7 +264,7 @@ pub(crate) fn without_end(calls: u64) -> Option<String> {
     let verb = if calls == 1 { "has" } else { "have" };
     (calls > 0).then(|| {
         format!(
-            "{} {verb} no end: deeper than 131,071, still open, or in a dropped coroutine",
+            "{} {verb} no end: still open, deeper than 131,071, in a dropped coroutine, or of a thread without /proc or descriptors",
             counted(calls, "call")
         )
     })
