@@ -245,13 +245,11 @@ fn known_to_have_no_ring() -> Option<Cause> {
     retry::known()
 }
 
-/// Whether the calling thread gets a ring or starts the session of a forked child, with its signals held, or is the helper
-/// thread: what it calls meanwhile is called by this library.
+/// Whether the calling thread gets a ring or starts the session of a forked child, with its signals held: what it calls
+/// meanwhile is called by this library.
 #[must_use]
 pub fn does_own_work() -> bool {
-    thread_block::phase() == Phase::Attaching
-        || thread_block::never_waits()
-        || process::is_starting_in_child()
+    thread_block::phase() == Phase::Attaching || process::is_starting_in_child()
 }
 
 fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {

@@ -101,10 +101,10 @@ fn start_thread(word: &'static AtomicU32) -> i32 {
 }
 
 extern "C" fn helper(word: *mut c_void) -> *mut c_void {
-    // The reader may wait for its answers. Nothing that it calls is the program's.
-    crate::thread_block::never_wait();
     // SAFETY: invariant 4: the name of this thread; the kernel copies it.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"ringmark".as_ptr()) };
+    // The reader may wait for its answers.
+    crate::thread_block::never_wait();
     // SAFETY: invariant 3: `start_thread` handed over a reference that lives for ever.
     let word = unsafe { word.cast::<AtomicU32>().as_ref() };
     if let Some(core) = word.and_then(session_to_serve) {
