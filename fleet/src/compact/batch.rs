@@ -12,7 +12,7 @@ use ringmark_decoder::{CoveredSession, Part, PartEnd, Session, Settled};
 use ringmark_format::Uuid;
 
 use super::added_file::AddedFile;
-use super::files::{Files, Lasting, TABLES, Written, schema};
+use super::files::{Files, Written, schema};
 use super::forgotten::Forgotten;
 use super::given_up::GivenUp;
 use super::inputs::{self, Footer, Met};
@@ -22,6 +22,7 @@ use super::objects::Objects;
 use super::plan::{Known, Plan};
 use super::snapshot::Snapshot;
 use super::store_clock::StoreClock;
+use super::tables::{Lasting, TABLES};
 use super::time::now_ns;
 
 /// Segments that are read at a time, at most: each is an open file.

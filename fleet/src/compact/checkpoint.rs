@@ -14,10 +14,10 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
-use super::files::TABLES;
 use super::log::Log;
 use super::objects::Objects;
 use super::snapshot::{APP, REMOVED_NS, Snapshot};
+use super::tables::TABLES;
 
 /// Versions between two checkpoints.
 const EVERY: u64 = 100;

@@ -7,10 +7,10 @@ use arrow_schema::SchemaRef;
 use ringmark_decoder::Row;
 
 use super::added_file::AddedFile;
-use super::given_up::Paths;
 use super::losses::Losses;
 use super::objects::Objects;
 use super::rows::Rows;
+use super::tables::{Lasting, Paths};
 use crate::table::stored_schema;
 
 /// Rows of a file, at most.
@@ -19,15 +19,6 @@ const ROWS_MAX: u64 = 2 << 20;
 const BYTES_MAX: usize = 32 << 20;
 /// Files that are written at a time, at most.
 const OPEN_MAX: usize = 8;
-/// The tables. Losses come first: with them a batch is decided.
-pub(crate) const TABLES: [&str; 3] = ["losses", "events", "spans"];
-
-/// Whether rows stay, or leave their table if a host that was given up speaks again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lasting {
-    Always,
-    UntilHeard,
-}
 
 /// A table, the hour of the start, and for how long.
 type Place = (&'static str, u64, Lasting);

@@ -8,9 +8,9 @@ use ringmark_console::extension::store_url;
 use ringmark_decoder::parse_timestamp;
 
 use super::added_file::AddedFile;
-use super::files::TABLES;
 use super::log::Log;
 use super::objects;
+use super::tables::TABLES;
 
 /// Which files of a table to list.
 #[derive(Debug, clap::Args)]

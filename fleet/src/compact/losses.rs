@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use ringmark_decoder::LossRow;
 
 use super::added_file::AddedFile;
-use super::files::Lasting;
+use super::tables::Lasting;
 use super::time::HOUR_NS;
 use crate::parquet_properties::properties;
 use crate::table::{known, signed, text};

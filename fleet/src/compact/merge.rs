@@ -7,11 +7,11 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::added_file::AddedFile;
-use super::files::TABLES;
 use super::log::{self, Log};
 use super::objects::Objects;
 use super::plan::Plan;
 use super::snapshot::Snapshot;
+use super::tables::TABLES;
 use crate::parquet_properties::properties;
 
 /// Files that are merged with others have fewer bytes.

@@ -2,7 +2,7 @@
 //! Delta log beside each table that says which files count.
 //!
 //! [`inputs`] reads the segments that no batch has read; the decoder makes rows of them, and says what the next
-//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] and [`given_up`] sessions, [`log`]
+//! batch needs. [`files`] writes the rows by date and hour, which [`rows`] gathers, [`losses`] what is not there, [`plan`] keeps what is known after a batch, with [`forgotten`] and [`given_up`] sessions, which [`undo`] takes back, [`tables`] what all are called, [`log`]
 //! reads and writes the logs, [`snapshot`] is what one says, [`store_clock`] what time it is, [`checkpoint`] what engines read in their place, [`batch`] puts it all together. [`merge`] makes one
 //! file of small ones, [`remove`] removes a host, [`retention`] and [`orphans`] delete what is not needed any more, [`list`] names the files that count.
 //! [`objects`] is what a store must do, [`faults`] where a test ends the process.
@@ -29,7 +29,9 @@ mod retention;
 mod rows;
 mod snapshot;
 mod store_clock;
+mod tables;
 mod time;
+mod undo;
 
 use std::fs::File;
 use std::io::Read;

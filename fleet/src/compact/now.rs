@@ -7,14 +7,14 @@ use ringmark_decoder::CoveredSession;
 use ringmark_decoder::store::{ListedObject, ObjectSource};
 
 use super::added_file::AddedFile;
-use super::files::TABLES;
 use super::forgotten::Forgotten;
-use super::given_up::{Paths, has};
 use super::inputs::{self, Footer};
 use super::log::Log;
 use super::new_uuid;
 use super::objects;
 use super::plan::Plan;
+use super::tables::TABLES;
+use super::tables::{Paths, has};
 
 /// How often it is read again, if a run of `compact` commits in between.
 const AGAIN: usize = 100;

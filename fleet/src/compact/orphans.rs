@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use anyhow::Context;
 use ringmark_format::Uuid;
 
-use super::files::TABLES;
 use super::log::Log;
 use super::objects::Objects;
-use super::plan::STATE;
+use super::tables::STATE;
+use super::tables::TABLES;
 use super::time::hour_of;
 
 /// Deletes those that were put longer than `older_ns` before `now_ns`, and before what the clock says that dated them;

@@ -9,14 +9,12 @@ use ringmark_format::Uuid;
 use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
-use super::files::TABLES;
 use super::forgotten::Forgotten;
-use super::given_up::{GivenUp, Paths};
+use super::given_up::GivenUp;
 use super::log::Log;
 use super::objects::Objects;
+use super::tables::{Paths, STATE, TABLES};
 
-/// Above all plans and blocks.
-pub(crate) const STATE: &str = "tables/state";
 /// Version of the object.
 const VERSION: u64 = 1;
 

@@ -11,9 +11,9 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::added_file::AddedFile;
-use super::files::TABLES;
 use super::log::{self, Log};
 use super::objects::Objects;
+use super::tables::TABLES;
 use crate::parquet_properties::properties;
 
 /// What becomes of a file.

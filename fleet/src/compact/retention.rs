@@ -10,13 +10,14 @@ use ringmark_decoder::store::{
 };
 use ringmark_format::Uuid;
 
-use super::files::TABLES;
 use super::inputs;
 use super::log::Log;
 use super::objects::Objects;
 use super::orphans;
-use super::plan::{Plan, STATE, is_state};
+use super::plan::{Plan, is_state};
 use super::store_clock::StoreClock;
+use super::tables::STATE;
+use super::tables::TABLES;
 use super::time::{HOUR_NS, hour_of, now_ns};
 
 /// For how long a file that was replaced stays, for queries that run.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::added_file::AddedFile;
 use super::objects::Objects;
-use super::plan::STATE;
+use super::tables::STATE;
 use super::time::HOUR_NS;
 
 /// Name of the writer in `txn` actions.
