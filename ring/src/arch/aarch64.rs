@@ -22,6 +22,8 @@ use core::sync::atomic::Ordering::{self, Relaxed};
 
 pub(crate) use super::any::{copy, zero};
 
+/// Systems have pages of several sizes.
+pub(crate) const PAGE_BYTES: usize = 0;
 /// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair: 2 us.
 pub(crate) fn bracket() -> u64 {
     stated_hertz() / 500_000

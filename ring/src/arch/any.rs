@@ -3,6 +3,8 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{self, Relaxed};
 
+/// Systems have pages of several sizes.
+pub(crate) const PAGE_BYTES: usize = 0;
 /// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
 pub(crate) const fn bracket() -> u64 {
     2048

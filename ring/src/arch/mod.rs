@@ -5,7 +5,7 @@
 //! - [`zero`] and [`copy`] go over many words.
 //! - [`counter`] reads the clock that events take; [`hertz`], [`bracket`], [`base_age`], [`SOURCE`] and [`is_invariant`] say
 //!   what is known of it, in ticks.
-//! - [`syscall`] enters the kernel.
+//! - [`syscall`] enters the kernel; [`PAGE_BYTES`] is the size of a page of the system, or 0 where there are several.
 //! - [`prepare`] looks once what the processor can do.
 //!
 //! `any` does the same with the compiler's atomics and the C library: under Miri, and on processors without a file.
@@ -32,6 +32,6 @@ use any as processor;
 use x86_64 as processor;
 
 pub(crate) use processor::{
-    SOURCE, add, base_age, bracket, copy, counter, decrement, hertz, increment, increment_in,
-    is_invariant, prepare, replace, syscall, zero,
+    PAGE_BYTES, SOURCE, add, base_age, bracket, copy, counter, decrement, hertz, increment,
+    increment_in, is_invariant, prepare, replace, syscall, zero,
 };

@@ -11,6 +11,8 @@
 use core::arch::asm;
 use core::sync::atomic::Ordering;
 
+/// Bytes of a page of the system.
+pub(crate) const PAGE_BYTES: usize = 4096;
 /// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
 pub(crate) const fn bracket() -> u64 {
     2048

@@ -8,6 +8,7 @@
 //! No `errno` is touched, so a signal handler need not save it.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::arch;
 
@@ -31,11 +32,20 @@ pub fn is_secure() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Bytes of a page of this system.
+/// Bytes of a page of this system. The C library is asked at most once, where the processor leaves a choice: a thread that
+/// records comes here, too.
 #[must_use]
 pub fn page_size() -> usize {
-    // SAFETY: no pointer is given.
-    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }
+    static FOUND: AtomicUsize = AtomicUsize::new(arch::PAGE_BYTES);
+    match FOUND.load(Relaxed) {
+        0 => {
+            // SAFETY: no pointer is given.
+            let found = unsafe { libc::getauxval(libc::AT_PAGESZ) as usize };
+            FOUND.store(found, Relaxed);
+            found
+        }
+        found => found,
+    }
 }
 
 /// `PIDFD_GET_INFO` of Linux 6.13 and later, for a struct of 64 bytes.

@@ -76,7 +76,8 @@ static void handler(int signal) {
 
 static void *thread(void *argument) {
     struct timespec time;
-    for (int i = 0; i < 100; i++) {
+    /* More than the part of a ring that a thread finds prepared. */
+    for (int i = 0; i < 1000; i++) {
         char *text = malloc(100);
         memset(text, i, 100);
         clock_gettime(CLOCK_MONOTONIC, &time);
