@@ -182,11 +182,13 @@ fn nonsense_harms_no_tool_and_no_other_program() {
     }
 }
 
-/// The dumps of both recorders: the one that came first has the healthy program.
+/// The dumps of both recorders, as far as they have written anything: the one that came first has the healthy program.
 fn both(fixture: &Fixture) -> Dump {
     let mut builder = DumpBuilder::new();
-    for name in ["all.rmk", "library.rmk"] {
-        let file = File::open(fixture.path(name)).unwrap();
+    let files = ["all.rmk", "library.rmk"].map(|name| (name, fixture.path(name)));
+    // A recorder makes its file with the first bytes.
+    for (name, path) in files.iter().filter(|(_, path)| path.exists()) {
+        let file = File::open(path).unwrap();
         if file.metadata().unwrap().len() > 0
             && let Err(damage) = builder.read(name, file)
         {
