@@ -1,6 +1,6 @@
 //! System calls that a stopped thread was in: how it goes on with them as if nothing had been.
 
-use crate::ptrace::Registers;
+use crate::ptrace::{self, Late, Registers, Stopped};
 
 /// Waits that a signal, and so a stop, ends with `EINTR` instead of going on by themselves:
 /// epoll_wait, epoll_pwait, epoll_pwait2, rt_sigtimedwait, semop, semtimedop, msgrcv, msgsnd,
@@ -119,4 +119,31 @@ pub(crate) fn again(registers: &Registers) -> Option<(u64, u64)> {
 /// Whether the kernel itself sends the thread back into the call when it goes on.
 pub(crate) fn is_again_by_itself(registers: &Registers) -> bool {
     registers.rax.cast_signed() != -4
+}
+
+/// Has a thread go into its system call again, where the call would end with an error now.
+pub(crate) fn begin_again(stopped: &Stopped, registers: &Registers) {
+    if !is_again_by_itself(registers)
+        && let Some((rip, number)) = again(registers)
+    {
+        let mut begun = *registers;
+        (begun.rip, begun.rax, begun.orig_rax) = (rip, number, u64::MAX);
+        // It has been killed if this fails.
+        let _ = stopped.set_registers(&begun);
+    }
+}
+
+/// Lets go of a thread that did not stop in time, if it has stopped since. `false`: not yet.
+pub(crate) fn let_go_late(tid: i32) -> bool {
+    match ptrace::look_late(tid) {
+        Late::NotYet => false,
+        Late::Gone => true,
+        Late::Stopped(stopped) => {
+            if let Ok(registers) = stopped.registers() {
+                begin_again(&stopped, &registers);
+            }
+            let _ = stopped.let_go(); // It has been killed if this fails.
+            true
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::LoadError;
+use crate::jump::{Jump, PutJumps};
 use crate::loaded::Loaded;
 use crate::options::Options;
 
@@ -19,6 +20,14 @@ pub fn load(pid: i32, _library: &Path, _options: &Options<'_>) -> Result<Loaded,
 /// # Errors
 /// Always: nothing is loaded on this processor.
 pub fn examine(pid: i32, _library: &Path, _options: &Options<'_>) -> Result<(), LoadError> {
+    Err(refused(pid))
+}
+
+/// Refuses to put jumps into the process `pid`.
+///
+/// # Errors
+/// Always: no jump of another processor is put there.
+pub fn put_jumps(pid: i32, _jumps: &[Jump]) -> Result<PutJumps, LoadError> {
     Err(refused(pid))
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::calls;
 use crate::error::LoadError;
 use crate::injection::Injection;
 use crate::loaded::{Loaded, Way};
@@ -63,7 +64,7 @@ impl Injection<'_> {
                 Err(NotStopped::Gone) => return Ok(true),
                 Err(NotStopped::Refused(error)) => return Err(self.failed("ptrace")(error)),
                 Err(NotStopped::Stuck | NotStopped::Halted) if Instant::now() < until => {
-                    while !ptrace::let_go_late(entered.tid) && Instant::now() < until {
+                    while !calls::let_go_late(entered.tid) && Instant::now() < until {
                         thread::sleep(GLANCE);
                     }
                 }

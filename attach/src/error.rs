@@ -79,6 +79,16 @@ pub enum LoadError {
         /// What kept the threads.
         threads: String,
     },
+    /// A thread does not stop, or another process runs in the same memory. The process goes on as it was.
+    #[error("pid {pid}: its threads cannot be stopped together: {tid} {why}")]
+    NotStopped {
+        /// The process.
+        pid: i32,
+        /// The thread, or the other process.
+        tid: i32,
+        /// What keeps it.
+        why: &'static str,
+    },
     /// The target's loader said no.
     #[error("pid {pid}: dlopen {path}: {message}")]
     Loader {

@@ -10,7 +10,7 @@ use crate::calls;
 use crate::error::LoadError;
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::ptrace::{self, Registers, Stopped};
+use crate::ptrace::{Registers, Stopped};
 use crate::sandbox::Sandbox;
 use crate::source::Source;
 use crate::target;
@@ -65,20 +65,13 @@ impl<'a> Injection<'a> {
 
     /// Lets a thread go on as if it had not been stopped: some calls would return EINTR now.
     pub(crate) fn let_go(&mut self, stopped: Stopped, registers: &Registers) {
-        if !calls::is_again_by_itself(registers)
-            && let Some((rip, number)) = calls::again(registers)
-        {
-            let mut again = *registers;
-            (again.rip, again.rax, again.orig_rax) = (rip, number, u64::MAX);
-            // It has been killed if this fails.
-            let _ = stopped.set_registers(&again);
-        }
+        calls::begin_again(&stopped, registers);
         self.went_on(stopped);
     }
 
     /// Lets go of threads that stopped too late.
     pub(crate) fn let_go_late(&mut self) {
-        self.late.retain(|tid| !ptrace::let_go_late(*tid));
+        self.late.retain(|tid| !calls::let_go_late(*tid));
     }
 
     /// As [`Self::let_go`], of a thread whose registers were not read yet.

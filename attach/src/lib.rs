@@ -36,6 +36,9 @@ mod error;
 mod filter;
 #[cfg(target_arch = "x86_64")]
 mod injection;
+mod jump;
+#[cfg(target_arch = "x86_64")]
+mod jumps;
 mod loaded;
 #[cfg(target_arch = "x86_64")]
 mod maps;
@@ -54,6 +57,8 @@ mod sandbox;
 #[cfg(target_arch = "x86_64")]
 mod source;
 #[cfg(target_arch = "x86_64")]
+mod stopped_process;
+#[cfg(target_arch = "x86_64")]
 mod survey;
 #[cfg(target_arch = "x86_64")]
 mod system_calls;
@@ -67,8 +72,9 @@ mod unwind;
 use std::path::Path;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use elsewhere::{examine, load};
+pub use elsewhere::{examine, load, put_jumps};
 pub use error::LoadError;
+pub use jump::{JUMP_BYTES, Jump, PutJumps};
 pub use loaded::{Loaded, Way};
 pub use options::Options;
 pub use permission::Permission;
@@ -96,6 +102,16 @@ pub fn examine(pid: i32, library: &Path, options: &Options<'_>) -> Result<(), Lo
     on_own_thread(pid, || {
         injection::Injection::new(pid, library, options)?.examine()
     })
+}
+
+/// Puts jumps in the place of several instructions of the process `pid`: all its threads are stopped for that, and none may be
+/// between those instructions.
+///
+/// # Errors
+/// Its threads cannot be stopped together, or what they do cannot be read. No jump was put then, or some were.
+#[cfg(target_arch = "x86_64")]
+pub fn put_jumps(pid: i32, jumps: &[Jump]) -> Result<PutJumps, LoadError> {
+    on_own_thread(pid, || jumps::put(pid, jumps))
 }
 
 /// What a thread traces, the kernel lets go of when it ends.

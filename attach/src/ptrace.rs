@@ -61,9 +61,32 @@ fn poll(tid: i32) -> io::Result<Option<i32>> {
 
 /// Stops one thread. All others go on.
 pub(crate) fn stop(tid: i32) -> Result<Stopped, NotStopped> {
+    ask_to_stop(tid)?.wait()
+}
+
+/// A thread that will stop soon, as a rule.
+#[derive(Debug)]
+pub(crate) struct AskedToStop {
+    tid: i32,
+    since: Instant,
+}
+
+/// Asks a thread to stop, and does not wait for it.
+pub(crate) fn ask_to_stop(tid: i32) -> Result<AskedToStop, NotStopped> {
     request(libc::PTRACE_SEIZE, tid, 0, 0).map_err(refused)?;
     let since = Instant::now();
     request(libc::PTRACE_INTERRUPT, tid, 0, 0).map_err(refused)?;
+    Ok(AskedToStop { tid, since })
+}
+
+impl AskedToStop {
+    /// Waits until it has stopped, or has not for too long.
+    pub(crate) fn wait(self) -> Result<Stopped, NotStopped> {
+        wait(self.tid, self.since)
+    }
+}
+
+fn wait(tid: i32, since: Instant) -> Result<Stopped, NotStopped> {
     let mut stopped = Stopped {
         tid,
         since,
@@ -93,19 +116,30 @@ pub(crate) fn stop(tid: i32) -> Result<Stopped, NotStopped> {
     Err(NotStopped::Stuck)
 }
 
-/// Lets go of a thread that did not stop in time, if it has stopped since.
-pub(crate) fn let_go_late(tid: i32) -> bool {
+/// What became of a thread that did not stop in time.
+#[derive(Debug)]
+pub(crate) enum Late {
+    NotYet,
+    Gone,
+    Stopped(Stopped),
+}
+
+/// Looks whether such a thread has stopped since.
+pub(crate) fn look_late(tid: i32) -> Late {
     match poll(tid) {
-        Ok(None) => false,
-        Ok(Some(status)) if libc::WIFSTOPPED(status) => {
-            let signal = if status >> 16 == 0 {
-                libc::WSTOPSIG(status)
-            } else {
-                0
-            };
-            request(libc::PTRACE_DETACH, tid, 0, signal as usize).is_ok()
+        Ok(None) => Late::NotYet,
+        Ok(Some(status)) if libc::WIFSTOPPED(status) && status >> 16 == 0 => {
+            let signal = libc::WSTOPSIG(status);
+            // It has been killed if this fails.
+            let _ = request(libc::PTRACE_DETACH, tid, 0, signal as usize);
+            Late::Gone
         }
-        _ => true,
+        Ok(Some(status)) if libc::WIFSTOPPED(status) => Late::Stopped(Stopped {
+            tid,
+            since: Instant::now(),
+            is_let_go: false,
+        }),
+        _ => Late::Gone,
     }
 }
 

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{
-    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, MovedSite, ProfileEvent,
-    Request, RequestLine, Site, Syntax, TracerLine, TracerState, TriggerLine, Untraceable, Verb,
-    WrongLine, count, starts,
+    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, MovedJump, MovedSite,
+    ProfileEvent, Request, RequestLine, Site, Syntax, TracerLine, TracerState, TrampolineRange,
+    TriggerLine, Untraceable, Verb, WrongLine, count, starts,
 };
 
 /// Texts as they come from symbol tables and users.
@@ -41,24 +41,28 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
             build_id: "00ff",
         },
         RequestLine::More,
+        RequestLine::Put,
         RequestLine::Await(7),
     ];
     let site = MovedSite {
         function: number,
         bytes: number,
         site: number,
-        hop: None,
+        jump: MovedJump::OneStore,
         keeps_return_address: true,
         code: "b801000000",
         name: text,
     };
-    let hop = Some((number, "cccccccccc"));
     let with_hop = MovedSite {
-        hop,
+        jump: MovedJump::Hop(number, "cccccccccc"),
         keeps_return_address: false,
         ..site
     };
-    lines.extend([site, with_hop].map(RequestLine::Moved));
+    let over_several = MovedSite {
+        jump: MovedJump::Several,
+        ..site
+    };
+    lines.extend([site, with_hop, over_several].map(RequestLine::Moved));
     lines.extend([Syntax::Glob, Syntax::Regex].map(RequestLine::Match));
     lines.extend(TracerKind::ALL.iter().copied().map(RequestLine::Kind));
     lines
@@ -131,6 +135,13 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
             function: rest,
         }),
         AnswerLine::Snapshot(rest),
+        AnswerLine::Trampolines(TrampolineRange {
+            at: n,
+            count: n,
+            bytes: n,
+            entry: n,
+            site: n,
+        }),
         AnswerLine::Module(rest),
         AnswerLine::Untraceable(Untraceable {
             address: n,

@@ -18,6 +18,7 @@
 
 mod answer_texts;
 mod fork_hooks;
+mod held_start;
 mod lease;
 mod moved_sites;
 mod process_tracers;

@@ -18,7 +18,8 @@ use crate::loader_watch::{LoaderWatch, Unwatched};
 use crate::patch::batch::{self, BatchEnd, SITES_MAX};
 use crate::patch::code_objects::CodeObjects;
 use crate::patch::patched::PatchedModule;
-use crate::patch::prepare::{Goal, Prepared, is_alone, prepare};
+use crate::patch::prepare::{self, Goal, Prepared, SiteChange, is_alone, prepare};
+use crate::patch::trampolines::MovedTrampolines;
 use crate::patch::{Refusal, RefusedSite, Target, Threads};
 use crate::record::own_calls::own_calls;
 use crate::sites::loader::{self, Counts, Loaded};
@@ -76,6 +77,8 @@ pub(crate) struct MovedReport {
     /// Number of sites that are there now and were not before.
     pub(crate) added: usize,
     pub(crate) refused: Vec<RefusedEntry>,
+    /// Trampolines of which some sites have no jump yet.
+    pub(crate) to_put: Vec<MovedTrampolines>,
 }
 
 /// Targets of a switch that are neither set nor refused yet, in the order of their sites, each once.
@@ -229,7 +232,7 @@ impl Engine {
             // It may be there yet, under another number, with sites that call these trampolines.
             let base = removed.module.base;
             let mut same_place = self.modules().filter(|other| other.base == base);
-            if !same_place.all(|other| removed.is_gone_from(other)) {
+            if removed.has_put_once() || !same_place.all(|other| removed.is_gone_from(other)) {
                 removed.leave_trampolines();
             }
             changes.removed.push(removed.into_module());
@@ -256,22 +259,66 @@ impl Engine {
     }
 
     /// Adds sites where instructions are moved to make room, disabled, as a module of their own. The parts
-    /// that were kept belong to it.
+    /// that were kept belong to it. `are_held`: no thread is in the program's code until this returns, so jumps are put in
+    /// the place of several instructions. Else the trampolines for such jumps are made, and [`Self::were_put`] is to follow.
     ///
     /// # Errors
     /// Its module is not there, or is another one.
-    pub(crate) fn add_moved(&mut self, last: MovedTable) -> Result<MovedReport, FileError> {
+    pub(crate) fn add_moved(
+        &mut self,
+        last: MovedTable,
+        are_held: bool,
+    ) -> Result<MovedReport, FileError> {
         let (base, build_id) = (last.base, last.build_id.clone());
         self.expect_moved(last);
         let is_meant = |table: &mut MovedTable| table.base == base && table.build_id == build_id;
         let mut table = self.to_come.extract_if(.., is_meant).next();
         for _ in 0..TRIES_MAX {
             self.rescan();
-            if let Some(result) = self.add_moved_once(&mut table) {
-                return result;
-            }
+            let Some(result) = self.add_moved_once(&mut table) else {
+                continue;
+            };
+            return result.map(|mut report| {
+                report.to_put = self.put_or_prepare(base, are_held);
+                report
+            });
         }
         Err(FileError::OtherFile)
+    }
+
+    /// Makes trampolines for the jumps that take the place of several instructions of the file at this address. Puts the
+    /// jumps there while threads are held, or returns the trampolines that have none. A site without its jump refuses to be
+    /// enabled, and says so then.
+    fn put_or_prepare(&mut self, base: u64, are_held: bool) -> Vec<MovedTrampolines> {
+        let mut to_put = Vec::new();
+        let of_file = |patched: &&mut PatchedModule| patched.module.base == base;
+        for patched in self.modules.iter_mut().filter(of_file) {
+            let changes = changes_to_put(patched, &self.code_objects);
+            if !are_held {
+                to_put.extend(patched.trampolines().filter(|_| !changes.is_empty()));
+                continue;
+            }
+            for some in changes.chunks(SITES_MAX) {
+                ringmark::__private::helper::working();
+                let _ = batch::run(patched, some, loader::counts());
+            }
+        }
+        to_put
+    }
+
+    /// Takes note of the jumps that were put in the place of several instructions of the module at this address by another
+    /// hand. Returns how many are there, and how many are not.
+    pub(crate) fn were_put(&mut self, base: u64) -> (usize, usize) {
+        self.rescan();
+        let (mut there, mut missing) = (0, 0);
+        let of_file = |patched: &&mut PatchedModule| patched.module.base == base;
+        for patched in self.modules.iter_mut().filter(of_file) {
+            let changes = changes_to_put(patched, &self.code_objects);
+            let put = loader::hold(|held| batch::done_elsewhere(held, patched, &changes));
+            there += put.unwrap_or(0);
+            missing += changes.len() - put.unwrap_or(0);
+        }
+        (there, missing)
     }
 
     /// `None`: the loader's list changed.
@@ -318,7 +365,11 @@ impl Engine {
                 self.next_site = module.site_ids().end.max(self.next_site);
                 self.modules.push(PatchedModule::new(module));
             }
-            MovedReport { added, refused }
+            MovedReport {
+                added,
+                refused,
+                to_put: Vec::new(),
+            }
         }))
     }
 
@@ -425,6 +476,12 @@ impl Engine {
         }
         true
     }
+}
+
+/// The jumps that take the place of several instructions, are not there yet, and have trampolines.
+fn changes_to_put(patched: &mut PatchedModule, objects: &CodeObjects) -> Vec<SiteChange> {
+    let _no_fork = fork_locks::change();
+    prepare::put_once(patched, objects).unwrap_or_default()
 }
 
 /// A module as the loader and the kernel list it: while nothing of this changes, neither does what is

@@ -33,18 +33,10 @@ pub enum Form {
         /// What stands there.
         padding: [u8; 5],
     },
-    /// Threads may be between the instructions: they must be stopped.
-    Stop,
+    /// A jump over several instructions, or over instructions and padding: no thread may be between them meanwhile.
+    Several,
     /// The last of the instructions is a call, which is aimed elsewhere.
     Call,
-}
-
-impl Form {
-    /// Whether it takes one store, whatever threads do.
-    #[must_use]
-    pub const fn is_one_store(self) -> bool {
-        matches!(self, Self::OneStore | Self::Hop { .. })
-    }
 }
 
 /// The first instructions of a function that can be traced.
@@ -56,16 +48,16 @@ pub struct Movable {
     pub bytes: u8,
     /// How the jump is put there.
     pub form: Form,
-    /// What stands at the site: its first instruction, and five bytes at least where there are as many.
+    /// What stands at the site: the moved instructions, and five bytes at least where there are as many.
     code: [u8; FIRST_BYTES_MAX],
     code_bytes: u8,
 }
 
-/// Longest instruction.
-const FIRST_BYTES_MAX: usize = 15;
+/// Four bytes and the longest instruction.
+const FIRST_BYTES_MAX: usize = 19;
 
 impl Movable {
-    /// What stands at the site: its first instruction, and five bytes at least where there are as many.
+    /// What stands at the site: the moved instructions, and five bytes at least where there are as many.
     #[must_use]
     pub fn code(&self) -> &[u8] {
         self.code.get(..self.code_bytes.into()).unwrap_or_default()
@@ -214,7 +206,7 @@ impl<'c> First<'c> {
     }
 
     fn movable(&self, known: &Known<'_, '_>, bytes: u8, form: Form) -> Movable {
-        let length = self.instruction.len().max(JUMP_BYTES as usize);
+        let length = usize::from(bytes).max(JUMP_BYTES as usize);
         let there = known.image.code_from(self.site);
         let there = there.get(..length).unwrap_or(there);
         let mut code = [0; FIRST_BYTES_MAX];
@@ -294,7 +286,7 @@ impl<'c> First<'c> {
             return Err(Refusal::Relocated);
         }
         let form = match place {
-            Place::Anywhere => Form::Stop,
+            Place::Anywhere => Form::Several,
             Place::Call if is_aimable(&last) => Form::Call,
             Place::Call => return Err(Refusal::CallFixed { at: last.ip() }),
         };
@@ -314,7 +306,7 @@ impl<'c> First<'c> {
             return Err(Refusal::Short { bytes });
         }
         known.nothing_leads_into(&(self.site..end))?;
-        Ok(self.movable(known, (end - self.site) as u8, Form::Stop))
+        Ok(self.movable(known, (end - self.site) as u8, Form::Several))
     }
 }
 

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use ringmark_movable::Form;
 use ringmark_reader::{Access, Session, control};
@@ -19,6 +21,9 @@ use crate::functions_stepped::{Unwinder, compare, finish};
 
 /// Functions of `unprepared.c` whose first instruction can be moved, whatever compiles the rest.
 const MOVABLE: [&str; 5] = ["one_store", "hop", "by_rip", "pushes", "jumps"];
+
+/// Those where a jump takes the place of several, which is put there before the program begins.
+const SEVERAL: [&str; 2] = ["several", "decides"];
 
 fn build(fixture: &Fixture) -> PathBuf {
     compile(fixture, "unprepared.c", "unprepared", "-O2 -pthread")
@@ -61,6 +66,9 @@ fn a_program_without_sites_is_traced_from_its_start() {
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
         let found = calls(&fixture, "", &fixture.path("run.rmk"));
         expect_exact(&found, &finished);
+        for name in SEVERAL {
+            assert!(found.contains_key(name), "no {name} in {found:?}");
+        }
         assert!(!found.contains_key("too_short"), "{found:?}");
     }
     let mut command = tool(&fixture);
@@ -134,16 +142,18 @@ fn a_running_program_without_sites_is_traced_and_released() {
     let untouched = bytes_of(&program, &file);
     let pid = program.id();
     for kind in ["graph", "function", "profile"] {
-        let words =
-            format!("record -p {pid} --kind {kind} -F hop -F one_store -F jumps --for 100ms -o");
+        let words = format!(
+            "record -p {pid} --kind {kind} -F hop -F one_store -F jumps -F several -F decides \
+             --for 100ms -o"
+        );
         let told = ringmark(&fixture, &words, &[&fixture.path("run.rmk")]).expect_code(0);
         assert!(
-            told.stderr_text().contains("3 functions matched"),
+            told.stderr_text().contains("5 functions matched"),
             "{told:?}"
         );
         let found = calls(&fixture, "", &fixture.path("run.rmk"));
-        for name in ["hop", "one_store", "jumps"] {
-            assert!(found[name] > 0, "{found:?}");
+        for name in ["hop", "one_store", "jumps", "several", "decides"] {
+            assert!(found.get(name) > Some(&0), "{found:?}");
         }
         assert_eq!(bytes_of(&program, &file), untouched, "{kind}");
     }
@@ -432,13 +442,7 @@ fn many(count: usize) -> String {
     }
     source += "static int (*const all[])(int) = {";
     (0..count).for_each(|n| source += &format!("f{n},"));
-    source += "};\nstatic volatile sig_atomic_t over, wrong;\n\
-        static void end(int s) { (void)s; over = 1; }\n\
-        static void *work(void *a) { while (!over) for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)\n\
-        if (all[i](5) != i + 5) wrong = 1; return a; }\n\
-        int main(void) { pthread_t t[6]; signal(SIGTERM, end);\n\
-        for (int i = 0; i < 6; i++) pthread_create(t + i, 0, work, 0);\n\
-        for (int i = 0; i < 6; i++) pthread_join(t[i], 0); puts(wrong ? \"wrong\" : \"right\"); return wrong; }\n";
+    source += CALLS_BY_SIX_THREADS;
     source
 }
 
@@ -479,7 +483,120 @@ fn putting_on_and_taking_off_harms_no_thread() {
     assert_eq!(finished.stdout_text(), "right\n");
 }
 
-/// Functions of `stepped_calls.c` whose jump takes the place of an instruction. One in padding lies in no unwind
+/// Functions that begin with several short instructions, at every address modulo 64, and their calls by six threads.
+fn many_short(count: usize) -> String {
+    let mut source =
+        String::from("#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n");
+    for n in 0..count {
+        let (at, body) = match n % 4 {
+            0 => (
+                n / 4 % 64,
+                format!(
+                    "pushq %rbx\\n.cfi_def_cfa_offset 16\\n.cfi_offset %rbx, -16\\nmovl %edi, %ebx\\n\
+                     leal {n}(%rbx), %eax\\npopq %rbx\\n.cfi_def_cfa_offset 8\\nret"
+                ),
+            ),
+            1 => (
+                n / 4 % 64,
+                format!("nop\\nnop\\nnop\\nnop\\nnop\\nleal {n}(%rdi), %eax\\nret"),
+            ),
+            2 => (
+                n / 4 % 8 * 8 + 7,
+                format!(
+                    "testl %edi, %edi\\njs 1f\\nleal {n}(%rdi), %eax\\nret\\n1: xorl %eax, %eax\\nret"
+                ),
+            ),
+            _ => (
+                n / 4 % 8 * 8 + 7,
+                format!("xorl %eax, %eax\\naddl %edi, %eax\\naddl ${n}, %eax\\nret"),
+            ),
+        };
+        let group = n % 10;
+        source += &format!(
+            "__asm__(\".text\\n.balign 64\\n.skip {at}, 0xcc\\n.globl g{group}_{n}\\n.type g{group}_{n}, @function\\n\
+             g{group}_{n}:\\n.cfi_startproc\\n{body}\\n.cfi_endproc\\n.size g{group}_{n}, .-g{group}_{n}\\n\");\n\
+             int g{group}_{n}(int);\n"
+        );
+    }
+    source += "static int (*const all[])(int) = {";
+    (0..count).for_each(|n| source += &format!("g{}_{n},", n % 10));
+    source += CALLS_BY_SIX_THREADS;
+    source
+}
+
+/// After a table of functions, of which each adds its place to its argument.
+const CALLS_BY_SIX_THREADS: &str = "};\nstatic volatile sig_atomic_t over, wrong;\n\
+    static void end(int s) { (void)s; over = 1; }\n\
+    static void *work(void *a) { while (!over) for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)\n\
+    if (all[i](5) != i + 5) wrong = 1; return a; }\n\
+    int main(void) { pthread_t t[6]; signal(SIGTERM, end);\n\
+    for (int i = 0; i < 6; i++) pthread_create(t + i, 0, work, 0);\n\
+    for (int i = 0; i < 6; i++) pthread_join(t[i], 0); puts(wrong ? \"wrong\" : \"right\"); return wrong; }\n";
+
+#[test]
+fn jumps_over_several_instructions_harm_no_thread_that_runs_through_them() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("moved-several");
+    let source = fixture.path("many.c");
+    let functions = if is_long() { 2560 } else { 512 };
+    fs::write(&source, many_short(functions)).expect("a file");
+    let file = compile(&fixture, &source.to_string_lossy(), "many", "-O2 -pthread");
+    let program = Running::start(&mut fixture.command(&file)).expect("it starts");
+    let pid = program.id();
+    for group in 0..10 {
+        // A thread may be where a jump is to be put, again and again: then the function is named, and asked for again.
+        wait_until(LIMIT, "all functions of a group", || {
+            let words =
+                format!("trace start -p {pid} -T own --kind profile -F g{group}_* --detach");
+            let told = ringmark(&fixture, &words, &[]).expect_code(0).stdout_text();
+            told.contains("; 0 refused").then_some(())
+        });
+        let _ = ringmark(&fixture, &format!("trace stop -p {pid} -T own"), &[]).expect_code(0);
+    }
+    let words = format!("trace start -p {pid} -T own --kind profile -F g*_* --detach");
+    let told = ringmark(&fixture, &words, &[]).expect_code(0).stdout_text();
+    assert!(told.contains(&format!("{functions} enabled")), "{told}");
+    let finished = end(program);
+    assert_eq!(finished.stdout_text(), "right\n");
+}
+
+#[test]
+fn a_function_in_which_a_thread_stands_is_left_until_it_has_gone_on() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("moved-parked");
+    let file = compile(&fixture, "parked.c", "parked", "-O2");
+    let mut command = fixture.command(&file);
+    let mut program = Running::start(command.stdin(Stdio::piped())).expect("it starts");
+    program.wait_until_in(&["7 "]);
+    let pid = program.id();
+    let words =
+        |name: &str| format!("trace start -p {pid} -T {name} --kind profile -F {name} --detach");
+    let _ = ringmark(&fixture, &words("before"), &[]).expect_code(0);
+    let mut input = program.child().stdin.take().expect("its input");
+    input.write_all(b"on\n").expect("it reads");
+    program.wait_until_in(&["0 "]);
+    let told = ringmark(&fixture, &words("parked"), &[]).stderr_text();
+    assert!(
+        told.contains("parked is not traced: a thread is between"),
+        "{told}"
+    );
+    input.write_all(b"on\n").expect("it reads");
+    program.wait_until_in(&["7 "]);
+    let told = ringmark(&fixture, &words("parked"), &[])
+        .expect_code(0)
+        .stdout_text();
+    assert!(told.contains("; 0 refused"), "{told}");
+    input.write_all(b"on\n").expect("it reads");
+    let finished = program.finish(SOON).expect_code(0);
+    // 1, 2, and twice the numbers from 1 to 1000.
+    assert_eq!(finished.stdout_text(), "1001003\n");
+}
+
+/// Functions of `stepped_calls.c` whose jump takes the place of instructions. One in padding lies in no unwind
 /// entry: there stacks end.
 fn stepped_names(program: &Path) -> Vec<String> {
     let functions = ringmark_movable::functions(&fs::read(program).expect("a file"), None);
@@ -488,7 +605,7 @@ fn stepped_names(program: &Path) -> Vec<String> {
         let is_meant = function
             .judged
             .as_ref()
-            .is_ok_and(|movable| movable.form == Form::OneStore);
+            .is_ok_and(|movable| matches!(movable.form, Form::OneStore | Form::Several));
         is_meant.then(|| String::from_utf8(function.names.first()?.clone()).ok())?
     });
     let stepped = ["leaf", "deep", "wide", "tail", "last", "left", "jumps"];

@@ -40,8 +40,8 @@ fn what_can_be_moved_has_its_form() {
     assert_eq!(form("one_store"), Form::OneStore);
     assert_eq!(form("one_store_of_a_return"), Form::OneStore);
     assert!(matches!(form("hop"), Form::Hop { .. }));
-    assert_eq!(form("several"), Form::Stop);
-    assert_eq!(form("flags_of_its_own"), Form::Stop);
+    assert_eq!(form("several"), Form::Several);
+    assert_eq!(form("flags_of_its_own"), Form::Several);
     assert_eq!(form("calls_last"), Form::Call);
     let keeps = |name: &str| found[name].keeps_return_address;
     assert!(keeps("reads_return_address") && keeps("jumps_to_a_reader") && !keeps("hop"));

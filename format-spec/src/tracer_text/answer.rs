@@ -84,6 +84,21 @@ pub struct TriggerLine<'a> {
     pub trigger: &'a str,
 }
 
+/// Where the trampolines of a module lie whose sites take the place of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrampolineRange {
+    /// Address of the first.
+    pub at: u64,
+    /// How many there are.
+    pub count: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Where a jump enters one: so many bytes from its beginning.
+    pub entry: u64,
+    /// Where the address of its site stands in one, in eight bytes.
+    pub site: u64,
+}
+
 /// A line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerLine<'a> {
@@ -103,6 +118,8 @@ pub enum AnswerLine<'a> {
     GivenUp(GivenUp<'a>),
     /// A tracer whose trigger wanted a snapshot.
     Snapshot(&'a str),
+    /// Jumps are to be put at the sites of these trampolines, while no thread is there.
+    Trampolines(TrampolineRange),
     /// What became of a lease.
     State(LeaseState),
     /// Path of the module that the functions after it belong to.
@@ -133,6 +150,11 @@ impl fmt::Display for AnswerLine<'_> {
                 write!(f, "given_up={tracer} {ppm} {}", line(one.function))
             }
             Self::Snapshot(tracer) => write!(f, "snapshot={}", line(tracer)),
+            Self::Trampolines(of) => {
+                let (at, count, bytes) = (of.at, of.count, of.bytes);
+                let (entry, site) = (of.entry, of.site);
+                write!(f, "trampolines={at:x} {count} {bytes} {entry} {site}")
+            }
             Self::State(state) => write!(f, "state={}", state.name()),
             Self::Module(path) => write!(f, "module={}", line(path)),
             Self::Site(site) => site.fmt(f),
@@ -174,6 +196,7 @@ impl<'a> AnswerLine<'a> {
                 })
             }),
             "snapshot" => Some(Self::Snapshot(value)),
+            "trampolines" => TrampolineRange::parse(value).map(Self::Trampolines),
             "state" => {
                 let known = LeaseState::ALL.into_iter();
                 let mut found = known.filter(|state| state.name() == value);
@@ -191,6 +214,21 @@ impl<'a> AnswerLine<'a> {
     /// The lines of an answer in order; lines that are not known are left out.
     pub fn all(answer: &'a str) -> impl Iterator<Item = Self> {
         answer.lines().filter_map(Self::parse)
+    }
+}
+
+impl TrampolineRange {
+    fn parse(text: &str) -> Option<Self> {
+        let (at, rest) = text.split_once(' ')?;
+        let mut numbers = rest.split(' ').map(|word| word.parse().ok());
+        let mut number = || numbers.next()?;
+        Some(Self {
+            at: u64::from_str_radix(at, 16).ok()?,
+            count: number()?,
+            bytes: number()?,
+            entry: number()?,
+            site: number()?,
+        })
     }
 }
 

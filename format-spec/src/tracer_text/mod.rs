@@ -13,9 +13,9 @@ mod request;
 mod sites;
 mod tracer;
 
-pub use answer::{AnswerLine, Count, GivenUp, TriggerLine, count};
+pub use answer::{AnswerLine, Count, GivenUp, TrampolineRange, TriggerLine, count};
 pub use gathered::{Gathered, Histogram};
-pub use moved::MovedSite;
+pub use moved::{MovedJump, MovedSite};
 pub use profile_event::ProfileEvent;
 pub use request::{Request, RequestLine, Syntax, Verb, WrongLine, starts};
 pub use sites::{Exits, Site, Untraceable};

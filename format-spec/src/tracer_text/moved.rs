@@ -11,10 +11,10 @@ pub struct MovedSite<'a> {
     pub function: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Address of the instruction that is moved.
+    /// Address of the first instruction that is moved.
     pub site: u64,
-    /// Padding for a longer jump, where the site's is short, and what the file has there.
-    pub hop: Option<(u64, &'a str)>,
+    /// How the jump is put there.
+    pub jump: MovedJump<'a>,
     /// Whether its return address must stay.
     pub keeps_return_address: bool,
     /// What the file has at the site: two digits for each byte.
@@ -23,16 +23,30 @@ pub struct MovedSite<'a> {
     pub name: &'a str,
 }
 
-const NO_HOP: &str = "-";
+/// How a jump is put in the place of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MovedJump<'a> {
+    /// By a store over one instruction.
+    OneStore,
+    /// By a store of a short jump over one instruction, to a longer one in padding: where that is, and what the file
+    /// has there.
+    Hop(u64, &'a str),
+    /// Over several instructions, while no thread is between them.
+    Several,
+}
+
+const ONE_STORE: &str = "-";
+const SEVERAL: &str = "several";
 const STAYS: &str = "stays";
 const MAY_CHANGE: &str = "may_change";
 
 impl fmt::Display for MovedSite<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x} {} {:x} ", self.function, self.bytes, self.site)?;
-        match self.hop {
-            Some((hop, code)) => write!(f, "{hop:x}:{code}")?,
-            None => f.write_str(NO_HOP)?,
+        match self.jump {
+            MovedJump::Hop(hop, code) => write!(f, "{hop:x}:{code}")?,
+            MovedJump::OneStore => f.write_str(ONE_STORE)?,
+            MovedJump::Several => f.write_str(SEVERAL)?,
         }
         let address = if self.keeps_return_address {
             STAYS
@@ -52,11 +66,12 @@ impl<'a> MovedSite<'a> {
             function: address(words.next()?)?,
             bytes: words.next()?.parse().ok()?,
             site: address(words.next()?)?,
-            hop: match words.next()? {
-                NO_HOP => None,
+            jump: match words.next()? {
+                ONE_STORE => MovedJump::OneStore,
+                SEVERAL => MovedJump::Several,
                 hop => {
                     let (hop, code) = hop.split_once(':')?;
-                    Some((address(hop)?, code))
+                    MovedJump::Hop(address(hop)?, code)
                 }
             },
             keeps_return_address: match words.next()? {

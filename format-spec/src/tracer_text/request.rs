@@ -186,6 +186,8 @@ pub enum RequestLine<'a> {
     Moved(MovedSite<'a>),
     /// More sites of this module are to come.
     More,
+    /// The jumps of this module's sites that take the place of several instructions are put there, as far as they could be.
+    Put,
     /// A program that this process has started waits, before its own code runs, until a request for sites without
     /// any has come.
     Await(u32),
@@ -213,6 +215,7 @@ impl fmt::Display for RequestLine<'_> {
             Self::Module { base, build_id } => write!(f, "module={base:x} {}", line(build_id)),
             Self::Moved(site) => write!(f, "moved={site}"),
             Self::More => f.write_str("more=on"),
+            Self::Put => f.write_str("put=on"),
             Self::Await(pid) => write!(f, "await={pid}"),
         }
     }
@@ -246,6 +249,7 @@ impl<'a> RequestLine<'a> {
             "moved" => Self::Moved(moved(value)?),
             "await" => Self::Await(value.parse().map_err(|_| wrong("await", value, "a pid"))?),
             "more" if matches!(value, "on" | "") => Self::More,
+            "put" if matches!(value, "on" | "") => Self::Put,
             "more" => return Err(wrong("more", value, "on")),
             other => return Err(WrongLine::Key(other.to_owned())),
         })

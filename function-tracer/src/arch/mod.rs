@@ -11,15 +11,16 @@
 
 mod x86_64;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::store_head;
 pub(crate) use x86_64::{
-    AS_AFTER_A_CALL, CODE_BYTES_MAX, Form, HOP_BYTES, IN_HOPS, IN_MOVED, IN_TRAMPOLINES,
-    MOVED_CALL, MOVED_ENTRY, MOVED_SITE_FROM_CALL, MOVED_TRAMPOLINE_BYTES, MovedInstruction,
-    REACH_BYTES, RETURN_COLUMN, ReturnPlace, Step, Steps, TRAMPOLINE_BYTES, always_jumps,
-    is_return, lands_on_entry, prepare_decoder, read, read_empty_function, read_moved,
-    safe_distances, write_hop, write_moved_trampoline, write_trampoline,
+    AS_AFTER_A_CALL, CODE_BYTES_MAX, CodeFrames, Form, HOP_BYTES, IN_HOPS, IN_MOVED,
+    IN_TRAMPOLINES, MOVED_ADDRESSES, MOVED_CALL, MOVED_ENTRY, MOVED_SITE_FROM_CALL,
+    MOVED_TRAMPOLINE_BYTES, MovedCode, REACH_BYTES, RETURN_COLUMN, ReturnPlace, Step, Steps,
+    TRAMPOLINE_BYTES, always_jumps, is_return, lands_on_entry, prepare_decoder, read,
+    read_empty_function, read_moved, read_several, safe_distances, write_hop,
+    write_moved_trampoline, write_trampoline,
 };
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{passing, store_head};
 
 /// Why code is not that of a patch site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

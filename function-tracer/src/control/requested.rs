@@ -29,6 +29,8 @@ pub(super) struct Requested<'a> {
     pub(super) more: bool,
     /// The process whose sites are waited for.
     pub(super) awaited: Option<u32>,
+    /// Whether jumps were put in the place of several instructions.
+    pub(super) put: bool,
 }
 
 impl<'a> Requested<'a> {
@@ -62,6 +64,7 @@ impl<'a> Requested<'a> {
                 RequestLine::Module { base, build_id } => requested.module = Some((base, build_id)),
                 RequestLine::Moved(site) => requested.moved.push(site),
                 RequestLine::More => requested.more = true,
+                RequestLine::Put => requested.put = true,
                 RequestLine::Await(pid) => requested.awaited = Some(pid),
             }
         }

@@ -53,6 +53,27 @@ pub(crate) fn run(patched: &mut PatchedModule, changes: &[SiteChange], counts: C
     end.unwrap_or(BatchEnd::Stale)
 }
 
+/// Takes note of the changes that another hand has done. Returns how many.
+pub(crate) fn done_elsewhere(
+    held: &Held<'_>,
+    patched: &mut PatchedModule,
+    changes: &[SiteChange],
+) -> usize {
+    let mut done = 0;
+    for change in changes {
+        let mut edits = change.steps.iter().flatten();
+        let is_there = edits.all(|edit| {
+            let at = change.address.wrapping_add_signed(edit.offset.into());
+            held.is(&patched.module.segments, at, &edit.bytes)
+        });
+        if is_there {
+            patched.set(change.index, change.after);
+            done += 1;
+        }
+    }
+    done
+}
+
 /// Separates sites with the expected bytes from sites that another tool has changed.
 fn compare(
     held: &Held<'_>,
@@ -89,8 +110,8 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
     serialize_processors()?;
     let places = changes.iter().flat_map(places);
     let window = CodeWindow::open(held, &module.segments, places)?;
-    let is_split = |change: &SiteChange| !change.has_one_byte_head;
-    if !window.has_whole_words() && changes.iter().any(is_split) {
+    let needs_whole_head = |change: &SiteChange| change.needs_whole_head;
+    if !window.has_whole_words() && changes.iter().any(needs_whole_head) {
         return Err(io::Error::other(
             "a head of several bytes needs text that can be made writable",
         ));
@@ -102,7 +123,7 @@ fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result
                 window.write(
                     change.address.wrapping_add_signed(edit.offset.into()),
                     &edit.bytes,
-                    edit.offset == 0,
+                    edit.offset == 0 && !change.is_held,
                 )?;
                 is_written = true;
             }

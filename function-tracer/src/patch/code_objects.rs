@@ -28,7 +28,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use super::code_region::{Region, page_bytes};
 use super::object_file;
 use super::places::{LOWEST, near};
-use crate::arch::{self, HOP_BYTES};
+use crate::arch::{self, CodeFrames, HOP_BYTES};
 use crate::sites::loader;
 use crate::sites::maps;
 use crate::sites::scan::TRAMPOLINES;
@@ -64,18 +64,18 @@ impl CodeObjects {
     pub(crate) fn load() -> Self {
         let mut objects = Self::default();
         let mut loads = 0;
-        let mut load = |range: Range<u64>, frame: &[u8]| {
+        let mut load = |range: Range<u64>, frames: CodeFrames| {
             loads += 1;
-            Room::load(range, frame, loads)
+            Room::load(range, frames, loads)
         };
         for group in groups() {
             let bytes = ((group.end - group.start) / 4).clamp(BYTES_LEAST, BYTES_MOST);
             let bytes = bytes.next_multiple_of(page_bytes());
-            let mut near_group = |frame: &[u8]| {
+            let mut near_group = |frames: CodeFrames| {
                 let lines = maps::read().unwrap_or_default();
                 let whole = bytes + 2 * page_bytes();
                 let place = near(&lines, &group, whole).into_iter().next()?;
-                load(place.start + page_bytes()..place.end - page_bytes(), frame)
+                load(place.start + page_bytes()..place.end - page_bytes(), frames)
             };
             let Some(room) = near_group(arch::IN_TRAMPOLINES) else {
                 return objects; // The loader puts objects elsewhere, and so it would others.
@@ -150,9 +150,9 @@ fn hops_at(group: &Range<u64>, distance: i32) -> Option<Range<u64>> {
 impl Room {
     /// Has an object for code at `range` mapped there. `None`: the loader does not. `number` is
     /// another one for each object.
-    fn load(range: Range<u64>, frame: &[u8], number: usize) -> Option<Self> {
+    fn load(range: Range<u64>, frames: CodeFrames, number: usize) -> Option<Self> {
         let file = File::from(memfd_create(TRAMPOLINES, MemfdFlags::CLOEXEC).ok()?);
-        file.write_all_at(&object_file::contents(&range, frame), 0)
+        file.write_all_at(&object_file::contents(&range, frames), 0)
             .ok()?;
         // No other object is opened by this name, by which the loader tells objects. A debugger tries
         // to open it, too: so it names this process, and a descriptor that is hardly used again.

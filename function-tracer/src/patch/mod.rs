@@ -22,7 +22,8 @@
 //! 1. The loader unmaps no module while its lock is held; a [`Held`] is the proof that it is.
 //! 2. Only this folder writes code of patch sites, under the lock of changes. No Rust reference
 //!    leads to that code.
-//! 3. A head of several bytes lies in one aligned word of 8: [`Form`] admits no other.
+//! 3. A head of several bytes lies in one aligned word of 8: [`Form`] admits no other, but where a jump is put there
+//!    once, while no thread is at the site.
 //! 4. A region is this library's own mapping, and no Rust reference leads into it.
 //! 5. A page of a region is filled before a thread can execute it and never written after that.
 //! 6. A region is unmapped only when no site calls into it.
@@ -45,7 +46,7 @@ pub(crate) mod patched;
 mod places;
 pub(crate) mod prepare;
 mod refusal;
-mod trampolines;
+pub(crate) mod trampolines;
 
 pub use prepare::Threads;
 pub use refusal::{Refusal, RefusedSite};

@@ -4,15 +4,15 @@
 use std::ops::Range;
 
 use super::PAGE_BYTES;
-use crate::arch::{AS_AFTER_A_CALL, RETURN_COLUMN};
+use crate::arch::{AS_AFTER_A_CALL, CodeFrames, RETURN_COLUMN};
 
 /// Where the parts of the first page begin.
 const HEADERS: usize = 64;
 const TABLE: usize = 0x180;
 const FRAMES: usize = 0x1a0;
-const HASH: usize = 0x240;
-const SYMBOLS: usize = 0x260;
-const NAMES: usize = 0x280;
+const HASH: usize = 0x280;
+const SYMBOLS: usize = 0x2a0;
+const NAMES: usize = 0x2c0;
 /// Bytes of a program header, and of an entry of the dynamic section.
 const HEADER_BYTES: u16 = 56;
 const ENTRY_BYTES: u64 = 16;
@@ -30,14 +30,14 @@ pub(super) fn whole(code: &Range<u64>) -> Range<u64> {
     code.start - page..code.end + page
 }
 
-/// The file for code at `code`, whose frames are as the DWARF instructions `frame` say.
-pub(super) fn contents(code: &Range<u64>, frame: &[u8]) -> Vec<u8> {
+/// The file for code at `code` with these frames.
+pub(super) fn contents(code: &Range<u64>, of: CodeFrames) -> Vec<u8> {
     let base = whole(code).start;
     let mut file = vec![0; 2 * PAGE_BYTES];
     put(&mut file, 0, &file_header());
     put(&mut file, HEADERS, &program_headers(code));
-    put(&mut file, TABLE, &table(code));
-    put(&mut file, FRAMES, &frames(code, frame));
+    put(&mut file, TABLE, &table(code, of));
+    put(&mut file, FRAMES, &frames(code, of));
     // One bucket, one symbol, which is none.
     put(&mut file, HASH, &words(&[1, 1, 0, 0]));
     put(&mut file, NAMES, NAME);
@@ -93,7 +93,7 @@ fn program_headers(code: &Range<u64>) -> Vec<u8> {
 }
 
 /// The sorted table of the entries, of which there is one.
-fn table(code: &Range<u64>) -> Vec<u8> {
+fn table(code: &Range<u64>, of: CodeFrames) -> Vec<u8> {
     const RELATIVE: u8 = 0x1b;
     const COUNT: u8 = 0x03;
     const FROM_TABLE: u8 = 0x3b;
@@ -105,28 +105,30 @@ fn table(code: &Range<u64>) -> Vec<u8> {
         to_frames - 4,
         1,
         to_code,
-        to_frames + cie().len() as u32,
+        to_frames + cie(of).len() as u32,
     ]));
     table
 }
 
 /// What all entries have in common.
-fn cie() -> Vec<u8> {
+fn cie(of: CodeFrames) -> Vec<u8> {
     const RELATIVE: u8 = 0x1b;
     const MINUS_EIGHT: u8 = 0x78;
     let mut body = words(&[0]);
-    body.extend([1, b'z', b'R', 0, 1, MINUS_EIGHT, RETURN_COLUMN, 1, RELATIVE]);
+    body.extend([1, b'z', b'R']);
+    body.extend(of.is_interrupting.then_some(b'S'));
+    body.extend([0, 1, MINUS_EIGHT, RETURN_COLUMN, 1, RELATIVE]);
     body.extend(AS_AFTER_A_CALL);
     with_length(body)
 }
 
-fn frames(code: &Range<u64>, frame: &[u8]) -> Vec<u8> {
-    let mut frames = cie();
+fn frames(code: &Range<u64>, of: CodeFrames) -> Vec<u8> {
+    let mut frames = cie(of);
     let at = FRAMES + frames.len();
     let bytes = (code.end - code.start) as u32;
     let mut body = words(&[frames.len() as u32 + 4, (PAGE_BYTES - at - 8) as u32, bytes]);
     body.push(0);
-    body.extend(frame);
+    body.extend(of.rules);
     frames.extend(with_length(body));
     frames.extend(words(&[0])); // the end
     frames
@@ -204,7 +206,7 @@ mod tests {
                 let mut context = UnwindContext::new();
                 let row = found.unwind_info_for_address(&entries, &bases, &mut context, at);
                 let cfa = format!("{:?}", row.unwrap().cfa());
-                assert_eq!(cfa.contains("Expression"), !frame.is_empty(), "{cfa}");
+                assert_eq!(cfa.contains("Expression"), !frame.rules.is_empty(), "{cfa}");
             }
         }
     }

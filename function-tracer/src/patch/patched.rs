@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::trampolines::Trampolines;
+use super::trampolines::{MovedTrampolines, Trampolines};
 use crate::arch::{Bytes, Form, SiteState};
 use crate::sites::loader::Held;
 use crate::sites::{Module, Site, SiteId};
@@ -24,6 +24,15 @@ impl PatchedSite {
         is_one_nop: false,
         distance: 0,
     };
+
+    /// The same site, enabled or disabled.
+    pub(super) fn switched(self, on: bool) -> Self {
+        let state = match on {
+            true => SiteState::Enabled,
+            false => SiteState::Disabled,
+        };
+        Self { state, ..self }
+    }
 
     /// The form of this site: that which it was found in, or the one that it settled in when it was
     /// first enabled.
@@ -94,6 +103,21 @@ impl PatchedModule {
         }
         let mut written = sites().filter(|(_, now)| now.distance != 0);
         written.all(is_there)
+    }
+
+    /// Whether jumps over several instructions may lead into the trampolines: they stay.
+    pub(crate) fn has_put_once(&self) -> bool {
+        let mut sites = self.module.sites.iter();
+        self.trampolines.is_some() && sites.any(|site| site.form.is_put_once())
+    }
+
+    /// The module's trampolines, if it has some.
+    pub(crate) fn trampolines(&self) -> Option<MovedTrampolines> {
+        let first = self.trampolines.as_ref()?;
+        Some(MovedTrampolines {
+            at: first.start(),
+            count: self.module.sites.len(),
+        })
     }
 
     /// Whether `module`, at the same place, has other bytes where a site is enabled here: then nothing

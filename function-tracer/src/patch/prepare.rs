@@ -8,7 +8,7 @@ use super::code_objects::CodeObjects;
 use super::patched::{PatchedModule, PatchedSite};
 use super::refusal::{Refusal, RefusedSite};
 use super::trampolines::{SiteCall, Trampolines};
-use crate::arch::{Bytes, Edit, STEPS, SiteState};
+use crate::arch::{self, Bytes, Edit, STEPS, SiteState};
 use crate::sites::Site;
 
 /// Whether a thread may be between two bytes of a site while it is changed.
@@ -22,7 +22,12 @@ pub enum Threads {
 
 /// Whether this is the only thread of the process: its directory of threads then has three links.
 pub(crate) fn is_alone() -> bool {
-    fs::metadata("/proc/self/task").is_ok_and(|data| data.nlink() == 3)
+    has_threads(1)
+}
+
+/// Whether the process has this many threads.
+pub(crate) fn has_threads(count: u64) -> bool {
+    fs::metadata("/proc/self/task").is_ok_and(|data| data.nlink() == 2 + count)
 }
 
 /// What a site is to call from now on.
@@ -43,7 +48,10 @@ pub(crate) struct SiteChange {
     /// Bytes that must be in memory before the change.
     pub(crate) expected: Bytes,
     pub(crate) steps: [Option<Edit>; STEPS],
-    pub(crate) has_one_byte_head: bool,
+    /// Whether each step leaves code that threads can execute only if they see all of its head or none.
+    pub(crate) needs_whole_head: bool,
+    /// Whether no thread can be at the site.
+    pub(crate) is_held: bool,
     /// What the site is after the change.
     pub(crate) after: PatchedSite,
 }
@@ -73,6 +81,23 @@ pub(crate) fn prepare(
         else {
             continue;
         };
+        if site.form.is_put_once() {
+            let is_there = now.distance != 0;
+            match (is_there, goal.target, &patched.trampolines) {
+                (true, target, Some(trampolines)) => {
+                    trampolines.set_target(goal.index, target.unwrap_or_else(arch::passing));
+                    let after = now.switched(target.is_some());
+                    patched.set(goal.index, after);
+                    prepared.done += 1;
+                }
+                (_, None, _) => prepared.done += 1,
+                (_, Some(_), _) => prepared.refused.push(RefusedSite {
+                    site: site.id,
+                    refusal: Refusal::NotPut,
+                }),
+            }
+            continue;
+        }
         match (goal.target, now.state) {
             (Some(_), SiteState::Disabled) => enabling.push(*goal),
             (Some(target), SiteState::Enabled) => {
@@ -98,6 +123,58 @@ pub(crate) fn prepare(
     prepared
 }
 
+/// Makes the trampolines of the sites whose jump is put there once, disabled, and lists the changes. No thread
+/// may be at them while the changes are done.
+///
+/// # Errors
+/// No trampoline can be made, or one is out of reach.
+pub(crate) fn put_once(
+    patched: &mut PatchedModule,
+    objects: &CodeObjects,
+) -> io::Result<Vec<SiteChange>> {
+    let PatchedModule {
+        module,
+        trampolines,
+        states,
+    } = patched;
+    let sites = module.sites.iter().zip(states.iter()).enumerate();
+    let to_put = sites.filter(|(_, (site, now))| site.form.is_put_once() && now.distance == 0);
+    let indexes: Vec<_> = to_put.map(|(index, _)| index).collect();
+    if indexes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let trampolines = match trampolines {
+        Some(trampolines) => trampolines,
+        None => trampolines.insert(Trampolines::reserve(module, objects)?),
+    };
+    trampolines.make(&indexes, module)?;
+    let change = |index: usize| {
+        trampolines.set_target(index, arch::passing());
+        let site = module.sites.get(index)?;
+        let to = trampolines.address_of(index);
+        let distance = site.form.distance(site.address, to)?;
+        let jump = Edit {
+            offset: 0,
+            bytes: site.form.bytes(SiteState::Disabled, distance),
+        };
+        Some(SiteChange {
+            index,
+            address: site.address,
+            expected: site.form.bytes(SiteState::Disabled, 0),
+            steps: [None, None, None, Some(jump)],
+            needs_whole_head: false,
+            is_held: true,
+            after: PatchedSite {
+                distance,
+                ..*states.get(index)?
+            },
+        })
+    };
+    let changes = indexes.into_iter().map(change);
+    let out_of_reach = || io::Error::other("a trampoline is out of reach");
+    changes.collect::<Option<_>>().ok_or_else(out_of_reach)
+}
+
 fn no_trampoline(site: &Site, error: Arc<io::Error>) -> RefusedSite {
     RefusedSite {
         site: site.id,
@@ -112,11 +189,9 @@ fn to_disable(site: &Site, now: &PatchedSite, index: usize) -> SiteChange {
         address: site.address,
         expected: form.bytes(SiteState::Enabled, now.distance),
         steps: form.steps_to_disable(now.distance),
-        has_one_byte_head: form.has_one_byte_head(),
-        after: PatchedSite {
-            state: SiteState::Disabled,
-            ..*now
-        },
+        needs_whole_head: !form.has_one_byte_head(),
+        is_held: false,
+        after: now.switched(false),
     }
 }
 
@@ -225,7 +300,8 @@ fn to_enable(
         address: site.address,
         expected: form.bytes(SiteState::Disabled, 0),
         steps: form.steps_to_enable(distance),
-        has_one_byte_head: form.has_one_byte_head(),
+        needs_whole_head: !form.has_one_byte_head(),
+        is_held: false,
         after: PatchedSite {
             state: SiteState::Enabled,
             is_one_nop,

@@ -25,6 +25,11 @@ pub enum Refusal {
     /// The site's code could not be made writable, or not be written.
     #[error("its code cannot be changed: {0}")]
     Code(#[source] Arc<io::Error>),
+    /// The jump that takes the place of several instructions was not put there: threads may be between them.
+    #[error(
+        "a jump would replace several instructions, and no moment came in which no thread was between them"
+    )]
+    NotPut,
     /// The loader's list of modules changed during every attempt.
     #[error("its code cannot be changed: modules were loaded and unloaded all the while")]
     Restless,

@@ -1,7 +1,7 @@
 //! The trampolines of one module: code that its enabled patch sites call, made within their reach
 //! when first needed, and the targets that it jumps to.
 //!
-//! One region holds the trampolines, 16 bytes for each site, 64 where an instruction was moved, and after them the table of target
+//! One region holds the trampolines, 16 bytes for each site, 128 where instructions were moved, and after them the table of target
 //! words that they jump through. Regions lie in objects with an unwind table where there are some
 //! ([`super::code_objects`]). Some sites have bytes between which a thread may be. Such a site
 //! can call at certain distances only ([`arch::safe_distances`]). All of them use the same
@@ -28,7 +28,7 @@ use super::code_objects::CodeObjects;
 use super::code_region::{Region, page_bytes};
 use super::places::{LOWEST, near};
 use crate::arch::{
-    self, HOP_BYTES, MOVED_ENTRY, MOVED_TRAMPOLINE_BYTES, MovedInstruction, TRAMPOLINE_BYTES,
+    self, HOP_BYTES, MOVED_ENTRY, MOVED_TRAMPOLINE_BYTES, MovedCode, TRAMPOLINE_BYTES,
 };
 use crate::sites::{Module, maps};
 
@@ -73,12 +73,20 @@ pub(crate) struct Trampolines {
     mirror: Option<Mirror>,
 }
 
+/// Trampolines with instructions of their sites, for who puts the jumps there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MovedTrampolines {
+    /// Address of the first.
+    pub(crate) at: u64,
+    pub(crate) count: usize,
+}
+
 /// What sites do when they are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// They call.
     Called,
-    /// They jump, and an instruction of theirs is in the trampoline.
+    /// They jump, and their first instructions are in the trampoline.
     Moved,
 }
 
@@ -190,6 +198,11 @@ impl Trampolines {
         })
     }
 
+    /// Address of the first.
+    pub(crate) fn start(&self) -> u64 {
+        self.region.start()
+    }
+
     /// Address at which the site with this index enters its trampoline.
     pub(crate) fn address_of(&self, index: usize) -> u64 {
         self.region.start() + (index * self.kind.bytes() + self.kind.entry()) as u64
@@ -288,10 +301,10 @@ impl Mirror {
     }
 }
 
-/// The instruction that is moved for the site with this index, and where it stands.
-fn moved(module: &Module, index: usize) -> Option<(&MovedInstruction, u64)> {
-    let instruction = module.moved.get(index)?;
-    Some((instruction, module.sites.get(index)?.address))
+/// The instructions that are moved for the site with this index, and where they stand.
+fn moved(module: &Module, index: usize) -> Option<(&MovedCode, u64)> {
+    let code = module.moved.get(index)?;
+    Some((code, module.sites.get(index)?.address))
 }
 
 fn out_of_reach() -> io::Error {

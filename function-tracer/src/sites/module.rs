@@ -9,7 +9,7 @@ use super::file_error::FileError;
 use super::loader::Segment;
 use super::names::SymbolName;
 use super::symbol::readable;
-use crate::arch::{Form, MovedInstruction, UnfitCode};
+use crate::arch::{Form, MovedCode, UnfitCode};
 
 /// A patch site's number, which its trampoline pushes. Numbers count up from 0 in a process and are
 /// never used again.
@@ -150,9 +150,9 @@ pub struct Module {
     pub sites: Vec<Site>,
     /// Table entries that are no sites.
     pub refused: Vec<Refused>,
-    /// By the site's index: the instruction that is moved to make room for it; empty where the module's
+    /// By the site's index: the instructions that are moved to make room for it; empty where the module's
     /// compiler left sites. The sites of one file that are of both kinds are in two modules.
-    pub(crate) moved: Vec<MovedInstruction>,
+    pub(crate) moved: Vec<MovedCode>,
     /// Whether this is the program, in which a pattern without a module means moved sites, too.
     pub(crate) is_program: bool,
     /// Whether a compiler left patch sites, in this file or another one of the process.

@@ -1,5 +1,5 @@
-//! Patch sites in the place of an instruction that is moved, for functions whose compiler left none. The tool
-//! finds them in the module's file; here each is compared with memory. The instruction itself is read
+//! Patch sites in the place of instructions that are moved, for functions whose compiler left none. The tool
+//! finds them in the module's file; here each is compared with memory. The instructions themselves are read
 //! from memory, so nothing that a request says becomes code.
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use super::loader::{Held, Loaded, Segment};
 use super::module::{Function, Module, ModuleId, Reason, Site, SiteId, SiteKind};
 use super::names::SymbolName;
 use super::scan::memory_build_id;
-use crate::arch::{self, Form, MovedInstruction, UnfitCode};
+use crate::arch::{self, Form, MovedCode, UnfitCode};
 
-/// Bytes of code that an instruction takes at most.
-const CODE_BYTES: usize = 15;
-/// Bytes of a jump in padding.
-const HOP_BYTES: usize = 5;
+/// Bytes of code that are looked at: four and the longest instruction.
+const CODE_BYTES: usize = 19;
+/// Bytes of a long jump.
+const JUMP_BYTES: usize = 5;
 
 /// The function by which the loader tells of modules, which has a patch site of the loader watch.
 const LOADERS_SIGN: &[u8] = b"_dl_debug_state";
@@ -26,13 +26,23 @@ pub(crate) struct MovedEntry {
     pub(crate) function: u64,
     pub(crate) size: u32,
     pub(crate) site: u64,
-    /// Padding for a longer jump, where the site's is short, and what the file has there.
-    pub(crate) hop: Option<(u64, Vec<u8>)>,
+    pub(crate) jump: EntryJump,
     /// Whether its return address must stay.
     pub(crate) keeps_return_address: bool,
     /// What the file has at the site.
     pub(crate) code: Vec<u8>,
     pub(crate) name: Vec<u8>,
+}
+
+/// How a jump is put at a site.
+#[derive(Debug, Clone)]
+pub(crate) enum EntryJump {
+    /// Over one instruction.
+    OneStore,
+    /// Over one instruction, to a longer jump in padding: where that is, and what the file has there.
+    Hop(u64, Vec<u8>),
+    /// Over several instructions, or instructions and padding.
+    Several,
 }
 
 /// Such functions of one module.
@@ -104,7 +114,7 @@ impl MovedPlace<'_> {
         for entry in table.entries {
             match self.site(&entry, &module, &taken) {
                 Ok(None) => {}
-                Ok(Some((form, instruction))) => {
+                Ok(Some((form, code))) => {
                     let index = u32::try_from(module.sites.len()).unwrap_or(u32::MAX);
                     let address = module.base.wrapping_add(entry.site);
                     taken.add(bytes_of(address, &form));
@@ -115,7 +125,7 @@ impl MovedPlace<'_> {
                         function: index,
                         form,
                     });
-                    module.moved.push(instruction);
+                    module.moved.push(code);
                     module.functions.push(Function {
                         address: module.base.wrapping_add(entry.function),
                         size: entry.size,
@@ -139,13 +149,13 @@ impl MovedPlace<'_> {
         (module, refused)
     }
 
-    /// The form of a site and the instruction there; `None`: it is there already.
+    /// The form of a site and the instructions there; `None`: it is there already.
     fn site(
         &self,
         entry: &MovedEntry,
         new: &Module,
         taken: &Taken,
-    ) -> Result<Option<(Form, MovedInstruction)>, Reason> {
+    ) -> Result<Option<(Form, MovedCode)>, Reason> {
         let at = new.base.wrapping_add(entry.site);
         let is_known = |module: &&&Module| {
             module.site_at(at).is_some() || module.functions.iter().any(|f| f.address == at)
@@ -163,26 +173,45 @@ impl MovedPlace<'_> {
         if !code.starts_with(&entry.code) {
             return Err(Reason::OtherCode);
         }
-        let instruction = MovedInstruction::read(&code)?;
-        let hop = entry.hop.as_ref();
-        let hop = hop.map(|(hop, code)| (new.base.wrapping_add(*hop), code.as_slice()));
-        let form = arch::read_moved(&code, at, hop.map(|(hop, _)| hop))?;
-        match hop {
-            Some((hop, code)) => {
-                let _ = self.code(hop)?;
-                if self.read(hop, HOP_BYTES)? != code {
-                    return Err(Reason::OtherCode);
-                }
+        let (form, moved) = match &entry.jump {
+            EntryJump::OneStore => self.over_one(&code, at)?,
+            EntryJump::Hop(hop, padding) => {
+                let hop = new.base.wrapping_add(*hop);
+                self.with_hop(&code, at, (hop, padding))?
             }
-            // What follows an instruction that never goes on is replaced, too.
-            None if instruction.length() < HOP_BYTES && !instruction.never_goes_on() => {
-                return Err(UnfitCode::Unmovable(code).into());
+            EntryJump::Several => {
+                let moved = MovedCode::several(&code)?;
+                (arch::read_several(&code, moved.length())?, moved)
             }
-            None => {}
-        }
+        };
         match bytes_of(at, &form).any(|bytes| taken.overlaps(&bytes)) {
             true => Err(Reason::OtherCode),
-            false => Ok(Some((form, instruction))),
+            false => Ok(Some((form, moved))),
+        }
+    }
+
+    fn over_one(&self, code: &[u8], at: u64) -> Result<(Form, MovedCode), Reason> {
+        let moved = MovedCode::one(code)?;
+        let form = arch::read_moved(code, at, None)?;
+        // What follows an instruction that never goes on is replaced, too.
+        if moved.length() < JUMP_BYTES && !moved.never_goes_on() {
+            return Err(UnfitCode::Unmovable(code.to_vec()).into());
+        }
+        Ok((form, moved))
+    }
+
+    fn with_hop(
+        &self,
+        code: &[u8],
+        at: u64,
+        (hop, padding): (u64, &[u8]),
+    ) -> Result<(Form, MovedCode), Reason> {
+        let moved = MovedCode::one(code)?;
+        let form = arch::read_moved(code, at, Some(hop))?;
+        let _ = self.code(hop)?;
+        match self.read(hop, JUMP_BYTES)? == padding {
+            true => Ok((form, moved)),
+            false => Err(Reason::OtherCode),
         }
     }
 
@@ -223,7 +252,7 @@ fn bytes_of(at: u64, form: &Form) -> impl Iterator<Item = Range<u64>> {
     let hop = form
         .hop()
         .map(|offset| at.wrapping_add_signed(offset.into()));
-    let hop = hop.map(|hop| hop..hop.saturating_add(HOP_BYTES as u64));
+    let hop = hop.map(|hop| hop..hop.saturating_add(JUMP_BYTES as u64));
     std::iter::once(own).chain(hop)
 }
 

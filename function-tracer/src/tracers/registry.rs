@@ -225,6 +225,14 @@ impl Tracers {
         }
     }
 
+    /// Has the sites follow the tracers, when some can be enabled now that could not before.
+    pub(crate) fn follow_sites(&mut self) {
+        if self.tracers.iter().any(|tracer| tracer.on) {
+            // Without memory they are not traced; no request waits for the reason.
+            let _ = self.apply(None);
+        }
+    }
+
     /// Number of patch sites that are enabled now, for any tracer.
     pub(crate) fn enabled_sites(&self) -> usize {
         self.sites.enabled()

@@ -295,7 +295,7 @@ struct Attaching {
 
 impl Attaching {
     fn begin() -> Self {
-        let signals = HeldSignals::new();
+        let signals = HeldSignals::hold();
         thread_block::set_phase(Phase::Attaching);
         Self {
             errno: Some(KeptErrno::new()),

@@ -20,12 +20,15 @@ const SYNCHRONOUS: [i32; 6] = [
 
 /// The calling thread's signals wait while this lives. Where a filter of system calls forbids it, they
 /// come.
-pub(super) struct HeldSignals {
+#[derive(Debug)]
+pub struct HeldSignals {
     before: Option<u64>,
 }
 
 impl HeldSignals {
-    pub(super) fn new() -> Self {
+    /// Holds them from now on.
+    #[must_use]
+    pub fn hold() -> Self {
         let held = SYNCHRONOUS
             .iter()
             .fold(u64::MAX, |set, signal| set & !(1 << (signal - 1)));
@@ -70,7 +73,7 @@ mod tests {
             set_mask(all).map(|_| all).expect("a mask")
         };
         let before = mask();
-        let held = HeldSignals::new();
+        let held = HeldSignals::hold();
         for signal in SYNCHRONOUS {
             assert_eq!(mask() & bit(signal), 0, "signal {signal}");
         }

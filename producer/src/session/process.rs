@@ -196,7 +196,7 @@ fn let_go_of_rings(parent: &Core) {
 /// Not in a signal handler, which may have interrupted whatever a start needs: its events are lost.
 pub(super) fn session_after_fork() -> Option<&'static Core> {
     // What a start calls may be traced, and is no call of the program: no handler's calls are to pass for it.
-    let signals = (FORKED.load(Relaxed) == CHILD).then(HeldSignals::new);
+    let signals = (FORKED.load(Relaxed) == CHILD).then(HeldSignals::hold);
     if signals.as_ref().is_some_and(is_in_handler) {
         EARLY.fetch_add(1, Relaxed);
         return None;

@@ -24,13 +24,20 @@ __asm__(".text\n"
         "leal 4(%r12), %eax\npopq %r12\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size pushes, .-pushes\n"
         ".balign 16\n.globl jumps\n.type jumps, @function\njumps:\n.cfi_startproc\n"
         "jmp one_store\n.cfi_endproc\n.size jumps, .-jumps\n"
+        /* A jump takes the place of several instructions: no thread may be between them. */
+        ".balign 16\n.globl several\n.type several, @function\nseveral:\n.cfi_startproc\n"
+        "pushq %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset %rbx, -16\nmovl %edi, %ebx\n"
+        "leal 7(%rbx), %eax\npopq %rbx\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size several, .-several\n"
+        ".balign 16\n.skip 7, 0xcc\n.globl decides\n.type decides, @function\ndecides:\n.cfi_startproc\n"
+        "testl %edi, %edi\njs 1f\nleal 8(%rdi), %eax\nret\n1: movl $0, %eax\nret\n"
+        ".cfi_endproc\n.size decides, .-decides\n"
         ".balign 16\n.globl too_short\n.type too_short, @function\ntoo_short:\n.cfi_startproc\n"
         "cld\nret\n.cfi_endproc\n.size too_short, .-too_short\n"
         ".globl behind\n.type behind, @function\nbehind:\n.cfi_startproc\n"
         "movl $5, %eax\nret\n.cfi_endproc\n.size behind, .-behind\n"
         ".balign 16\n.data\n.balign 4\naddend: .long 3\n.text\n");
 
-int one_store(int), hop(int), by_rip(int), pushes(int), jumps(int), behind(int);
+int one_store(int), hop(int), by_rip(int), pushes(int), jumps(int), behind(int), several(int), decides(int);
 void too_short(void);
 
 __attribute__((noinline)) int in_handler(int n) {
@@ -40,8 +47,9 @@ __attribute__((noinline)) int in_handler(int n) {
 
 __attribute__((noinline)) int nested(int n) { return one_store(n) + hop(n) + by_rip(n); }
 
-enum { ONE_STORE, HOP, BY_RIP, PUSHES, JUMPS, IN_HANDLER, NESTED, FUNCTIONS };
-static const char *const NAMES[] = {"one_store", "hop", "by_rip", "pushes", "jumps", "in_handler", "nested"};
+enum { ONE_STORE, HOP, BY_RIP, PUSHES, JUMPS, IN_HANDLER, NESTED, SEVERAL, DECIDES, FUNCTIONS };
+static const char *const NAMES[] = {"one_store", "hop", "by_rip", "pushes", "jumps", "in_handler", "nested",
+                                    "several", "decides"};
 static atomic_long counts[FUNCTIONS];
 static atomic_int is_over, is_wrong;
 static long rounds;
@@ -74,13 +82,16 @@ static void *work(void *argument) {
         check(pushes(n) == n + 4);
         check(jumps(n) == n + 1);
         check(nested(n) == 3 * n + 6);
+        check(several(n) == n + 7);
+        check(decides(n) == n + 8);
+        check(decides(-1 - n) == 0);
         too_short();
         check(behind(n) == 5);
         if (!rounds) /* not more calls than a recorder takes */
             usleep(50);
     }
     /* A jump is a call of where it leads. */
-    const long calls[FUNCTIONS] = {3, 2, 2, 1, 1, 0, 1};
+    const long calls[FUNCTIONS] = {3, 2, 2, 1, 1, 0, 1, 1, 2};
     for (int i = 0; i < FUNCTIONS; i++)
         atomic_fetch_add(&counts[i], calls[i] * done);
     return argument;

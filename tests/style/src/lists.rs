@@ -67,6 +67,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/control/fork_hooks.rs",
     "function-tracer/src/control/profile_report.rs",
     "function-tracer/src/arch/x86_64/head_store.rs",
+    "function-tracer/src/arch/x86_64/passing.rs",
     // Counters that handlers change, too.
     "function-tracer/src/record/x86_64/handler_safe.rs",
     "function-tracer/src/fork_locks.rs",
@@ -122,6 +123,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "console/src/taken_signals.rs",
     // Another process: its threads stopped, its registers set; the code that it runs then.
     "attach/src/ptrace.rs",
+    "attach/src/stopped_process.rs",
     "attach/src/trampoline.rs",
     // Events of the kernel that share a buffer; a mutex of the C library that two threads share.
     "profile/src/joined.rs",

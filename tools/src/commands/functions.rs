@@ -28,8 +28,8 @@ use crate::tracing::untraceable::{NO_SITES, STATIC, no_sites};
 One line per function: address, size in bytes, name, module; for a process also
 whether it is traced now. 'sleds' marks a function whose exits are patch sites,
 too (XRay, -minstrument-return): its return address is left alone. 'moved' marks
-one for which the compiler left no patch site: its first instruction is moved to
-make room while it is traced.
+one for which the compiler left no patch site: its first instructions are moved
+to make room.
 
 Functions without a patch site are listed where their file has none at all, or
 where they are named: those of a library by NAME@MODULE, such as
@@ -98,7 +98,7 @@ const COLD: (&str, &str) = (
 );
 
 /// Text about a function without a patch site of its compiler.
-const MOVED: &str = "can be traced: its first instruction is moved to make room";
+const MOVED: &str = "can be traced: its first instructions are moved to make room";
 
 /// Text about a function whose return address must stay.
 const NO_END: &str = "its calls can be traced, its end is not seen: it asks who called it, or may jump to a \
@@ -123,7 +123,7 @@ struct Row {
     moved: Option<Moved>,
 }
 
-/// A function whose first instruction is moved to make room for a patch site.
+/// A function whose first instructions are moved to make room for a patch site.
 #[derive(Debug)]
 struct Moved {
     /// Its names, as selections ask for them.

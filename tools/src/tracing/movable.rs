@@ -6,13 +6,10 @@ use std::path::Path;
 use ringmark_console::Failure;
 use ringmark_function_tracer::selection::Candidate;
 use ringmark_function_tracer::sites::{debug_file, handing_on, readable};
-use ringmark_movable::{Function, Refusal};
+use ringmark_movable::{Form, Function, Refusal};
 
 use super::mapped;
 
-/// Why a function cannot be traced although its first instructions can be moved.
-const NEEDS_STOP: &str = "a jump does not fit over its first instruction, and threads may stand between those that it \
-                          would replace";
 /// Why a function cannot be traced that begins with a call.
 const BEGINS_WITH_CALL: &str = "it calls within the bytes that a jump would replace";
 
@@ -108,11 +105,8 @@ impl<'f> MovableFunction<'f> {
     /// Why it cannot be traced; `None`: it can.
     pub(crate) fn refusal(self) -> Option<String> {
         match &self.function.judged {
-            Ok(movable) if movable.form.is_one_store() => None,
-            Ok(movable) if movable.form == ringmark_movable::Form::Call => {
-                Some(BEGINS_WITH_CALL.to_owned())
-            }
-            Ok(_) => Some(NEEDS_STOP.to_owned()),
+            Ok(movable) if movable.form == Form::Call => Some(BEGINS_WITH_CALL.to_owned()),
+            Ok(_) => None,
             Err(refusal) => Some(refusal.to_string()),
         }
     }

@@ -1,20 +1,27 @@
 //! Functions that are to be traced although their compiler left no patch site: found in the files of a process,
 //! and handed to its function tracer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_attach::{JUMP_BYTES, Jump, PutJumps};
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
-use ringmark_format::tracer_text::{MovedSite, Request, RequestLine, Verb};
+use ringmark_format::tracer_text::{
+    AnswerLine, MovedJump, MovedSite, Request, RequestLine, TrampolineRange, Verb,
+};
 use ringmark_function_tracer::selection::{MovedIn, Selection, Syntax};
 use ringmark_movable::Form;
 
 use super::mapped::{self, MappedFile};
 use super::movable::{MovableFile, MovableFunction};
+use super::requests::Answer;
 use super::tracer_session::TracerSession;
-use ringmark_console::units::counted;
+use ringmark_console::units::{counted, duration};
 use ringmark_console::{note, printable};
 
 /// When a program is looked for that was started, and how often later.
@@ -57,10 +64,21 @@ struct OwnedSite {
     function: u64,
     bytes: u64,
     site: u64,
-    hop: Option<(u64, String)>,
+    jump: OwnedJump,
     keeps_return_address: bool,
-    code: String,
+    code: Vec<u8>,
+    /// As the request has it.
+    code_text: String,
     name: String,
+}
+
+/// How a jump is put at a site.
+#[derive(Debug)]
+enum OwnedJump {
+    OneStore,
+    /// To padding with this content.
+    Hop(u64, String),
+    Several,
 }
 
 impl MovedSites {
@@ -215,13 +233,26 @@ impl OwnedSite {
             function: function.function.at,
             bytes: function.function.size,
             site: movable.site,
-            hop: match movable.form {
-                Form::Hop { at, padding } => Some((at, hex(&padding))),
-                _ => None,
+            jump: match movable.form {
+                Form::Hop { at, padding } => OwnedJump::Hop(at, hex(&padding)),
+                Form::Several => OwnedJump::Several,
+                Form::OneStore | Form::Call => OwnedJump::OneStore,
             },
             keeps_return_address: function.keeps_return_address(),
-            code: hex(movable.code()),
+            code: movable.code().to_vec(),
+            code_text: hex(movable.code()),
             name: String::from_utf8_lossy(name).into_owned(),
+        })
+    }
+
+    /// The jump at this address to a trampoline; `None`: it is out of reach.
+    fn jump_to(&self, at: u64, to: u64) -> Option<Jump> {
+        let distance = to.wrapping_sub(at + JUMP_BYTES as u64).cast_signed();
+        let [d0, d1, d2, d3] = i32::try_from(distance).ok()?.to_le_bytes();
+        Some(Jump {
+            at,
+            expected: *self.code.first_chunk()?,
+            code: [0xe9, d0, d1, d2, d3],
         })
     }
 
@@ -230,9 +261,13 @@ impl OwnedSite {
             function: self.function,
             bytes: self.bytes,
             site: self.site,
-            hop: self.hop.as_ref().map(|(at, code)| (*at, code.as_str())),
+            jump: match &self.jump {
+                OwnedJump::OneStore => MovedJump::OneStore,
+                OwnedJump::Hop(at, padding) => MovedJump::Hop(*at, padding),
+                OwnedJump::Several => MovedJump::Several,
+            },
             keeps_return_address: self.keeps_return_address,
-            code: &self.code,
+            code: &self.code_text,
             name: &self.name,
         })
     }
@@ -276,14 +311,102 @@ impl FoundSites {
                 if parts.peek().is_some() {
                     lines.push(RequestLine::More);
                 }
-                session.ask(Verb::Sites, &lines)?.tell_refusals();
+                let answer = session.ask(Verb::Sites, &lines)?;
+                answer.tell_refusals();
+                let to_put: Vec<_> = trampolines(&answer).collect();
+                if !to_put.is_empty() {
+                    module.put_jumps(session, &to_put)?;
+                }
             }
         }
         Ok(())
     }
 }
 
+/// The trampolines for which the tracer wants jumps put into the program.
+fn trampolines(answer: &Answer) -> impl Iterator<Item = TrampolineRange> {
+    answer.lines().filter_map(|line| match line {
+        AnswerLine::Trampolines(range) => Some(range),
+        _ => None,
+    })
+}
+
 impl ModuleSites {
+    /// Puts the jumps into the program that take the place of several instructions, and has the tracer take note of them. What
+    /// was not put is said.
+    fn put_jumps(&self, session: &TracerSession, to_put: &[TrampolineRange]) -> anyhow::Result<()> {
+        let put = self
+            .jumps(session.pid(), to_put)
+            .map_err(|error| error.to_string());
+        let put = put.and_then(|jumps| {
+            let done = ringmark_attach::put_jumps(session.pid().cast_signed(), &jumps);
+            done.map_err(|error| error.to_string())
+        });
+        match put {
+            Ok(done) => self.tell(session.pid(), &done),
+            Err(error) => note(&printable(&format!(
+                "{error}; functions that need that are not traced"
+            ))),
+        }
+        let module = RequestLine::Module {
+            base: self.base,
+            build_id: &self.build_id,
+        };
+        session.ask(Verb::Sites, &[module, RequestLine::Put])?;
+        Ok(())
+    }
+
+    /// The jumps to these trampolines that are not there.
+    fn jumps(&self, pid: u32, to_put: &[TrampolineRange]) -> io::Result<Vec<Jump>> {
+        let sites = self.sites.iter();
+        let over_several = sites.filter(|site| matches!(site.jump, OwnedJump::Several));
+        let expected: BTreeMap<u64, &OwnedSite> = over_several
+            .map(|site| (self.base.wrapping_add(site.site), site))
+            .collect();
+        let memory = File::open(format!("/proc/{pid}/mem"))?;
+        let mut jumps = Vec::new();
+        for of in to_put {
+            for number in 0..of.count {
+                let trampoline = of.at.wrapping_add(number.wrapping_mul(of.bytes));
+                let mut at = [0; 8];
+                memory.read_exact_at(&mut at, trampoline.wrapping_add(of.site))?;
+                let at = u64::from_le_bytes(at);
+                let site = expected.get(&at);
+                let jump =
+                    site.and_then(|site| site.jump_to(at, trampoline.wrapping_add(of.entry)));
+                let is_there = |jump: &Jump| {
+                    let mut found = [0; JUMP_BYTES];
+                    memory.read_exact_at(&mut found, at).is_ok() && found == jump.code
+                };
+                jumps.extend(jump.filter(|jump| !is_there(jump)));
+            }
+        }
+        Ok(jumps)
+    }
+
+    fn tell(&self, pid: u32, done: &PutJumps) {
+        note(&format!(
+            "pid {pid}: all threads stood still for {} to prepare {}",
+            duration(done.longest_stop.as_nanos() as u64),
+            counted(done.put as u64, "function")
+        ));
+        let name = |at: u64| {
+            let at = at.wrapping_sub(self.base);
+            let site = self.sites.iter().find(|site| site.site == at);
+            site.map_or("", |site| site.name.as_str())
+        };
+        for (at, why) in done.left.iter().take(NAMED_MAX) {
+            note(&printable(&format!("{} is not traced: {why}", name(*at))));
+        }
+        let more = done.left.len().saturating_sub(NAMED_MAX);
+        if more > 0 {
+            note(&format!(
+                "and {} more are not traced",
+                counted(more as u64, "function")
+            ));
+        }
+    }
+
     /// Lines of requests, each as long as a request may be.
     fn parts(&self) -> Vec<Vec<RequestLine<'_>>> {
         let head = RequestLine::Module {
@@ -329,9 +452,10 @@ mod tests {
             function: n,
             bytes: 64,
             site: n,
-            hop: None,
+            jump: OwnedJump::OneStore,
             keeps_return_address: false,
-            code: "b801000000".to_owned(),
+            code: vec![0xb8, 1, 0, 0, 0],
+            code_text: "b801000000".to_owned(),
             name: "n".repeat(n as usize % 300),
         };
         let mut sites: Vec<_> = (0..1000).map(site).collect();

@@ -128,6 +128,11 @@ impl TracerSession {
         Ok(Answer(answer.text))
     }
 
+    /// Process id of its program.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// What JSON about it begins with.
     pub(crate) fn head(&self) -> Head {
         Head::of_info(&SessionInfo::of(&self.session), Some(self.pid))

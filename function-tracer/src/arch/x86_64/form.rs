@@ -8,6 +8,7 @@
 //! | XRay exit sled | `c3 …` ret | the same | `e9 …` jmp trampoline |
 //! | a moved instruction, five bytes | the instruction | the same | `e9 …` jmp trampoline |
 //! | a moved instruction, two bytes | the instruction | the same | `eb …` jmp to padding, where `e9 …` jmp trampoline stands |
+//! | several moved instructions | `e9 …` jmp trampoline | the same | the same |
 //!
 //! Masked differs from enabled and from disabled in the head only. The instructions have the same
 //! length, so no processor sees a boundary where none is. TEST is correct with any operand, so the
@@ -15,7 +16,9 @@
 //! functions begin, before a return, and before a jump that always leaves the function; a sled before any other
 //! instruction is no site. A head of one byte cannot be torn, wherever it lies; a longer one
 //! must lie in one aligned word of 8. Where an instruction was moved, no thread can be between two bytes of
-//! it. The jump in padding stays there for ever, because a thread may be about to take it.
+//! it. The jump in padding stays there for ever, because a thread may be about to take it. Where several
+//! instructions were moved, a thread can be: the jump is put there once, while none is, and stays. Such a site is
+//! enabled and disabled by its target alone.
 
 use super::ReturnPlace;
 use super::distance::{disabled_head, distance};
@@ -38,7 +41,8 @@ pub(crate) struct Form {
     shape: Shape,
     /// Whether a thread may be between two bytes of the site.
     has_boundaries: bool,
-    /// Bytes after the call, which were the end of a longer NOP and become one of their own.
+    /// Bytes after the call, which were the end of a longer NOP and become one of their own; after a jump, what was moved
+    /// beyond it.
     tail: u8,
     /// The site's bytes, as many as its shape has.
     disabled: [u8; SLED_BYTES],
@@ -56,6 +60,8 @@ pub(super) enum Shape {
     Jump,
     /// A short jump there, to a jump in padding at this distance from the site.
     Hop(i16),
+    /// A jump in the place of several instructions, or of instructions and padding.
+    Several,
 }
 
 impl Shape {
@@ -63,7 +69,7 @@ impl Shape {
     fn head_bytes(self) -> usize {
         match self {
             Self::Call6 | Self::Hop(_) => SHORT_JUMP_BYTES,
-            Self::Jump => CALL_BYTES,
+            Self::Jump | Self::Several => CALL_BYTES,
             Self::Call5 | Self::SledEntry | Self::SledExit => 1,
         }
     }
@@ -71,7 +77,7 @@ impl Shape {
     /// Bytes that change, head and body.
     fn bytes(self) -> usize {
         match self {
-            Self::Call5 | Self::SledExit | Self::Jump => CALL_BYTES,
+            Self::Call5 | Self::SledExit | Self::Jump | Self::Several => CALL_BYTES,
             Self::Call6 => CALL_BYTES + 1,
             Self::SledEntry => SLED_BYTES,
             Self::Hop(_) => SHORT_JUMP_BYTES,
@@ -99,6 +105,16 @@ pub(crate) fn read_moved(code: &[u8], at: u64, hop: Option<u64>) -> Result<Form,
         return Err(UnfitCode::Straddles);
     }
     Ok(Form::new(shape, code))
+}
+
+/// The form of a site in the place of several instructions of `length` bytes together, which `code` begins with.
+pub(crate) fn read_several(code: &[u8], length: usize) -> Result<Form, UnfitCode> {
+    if code.len() < CALL_BYTES.max(length) {
+        return Err(UnfitCode::Unmovable(code.to_vec()));
+    }
+    let mut form = Form::new(Shape::Several, code);
+    form.tail = length.saturating_sub(CALL_BYTES) as u8; // At most 14.
+    Ok(form)
 }
 
 /// The form of the site whose code begins at address `at`.
@@ -236,7 +252,7 @@ impl Form {
     /// jump in padding may lie before the site.
     pub(crate) fn call_end(&self) -> u64 {
         match self.shape {
-            Shape::Call5 | Shape::SledExit | Shape::Jump => 5,
+            Shape::Call5 | Shape::SledExit | Shape::Jump | Shape::Several => 5,
             Shape::Call6 => 6,
             Shape::SledEntry => 7,
             Shape::Hop(at) => (i64::from(at) + CALL_BYTES as i64).cast_unsigned(),
@@ -256,6 +272,7 @@ impl Form {
     /// The site's bytes in `state`, where the call's distance is `distance`.
     pub(crate) fn bytes(&self, state: SiteState, distance: i32) -> Bytes {
         match state {
+            SiteState::Disabled if self.is_put_once() && distance != 0 => long_jump(distance),
             SiteState::Disabled => Bytes::new(self.disabled()),
             SiteState::Enabled if self.is_moved() => self.moved_head(distance),
             SiteState::Enabled => {
@@ -336,7 +353,12 @@ impl Form {
 
     /// Whether an instruction was moved to make room.
     pub(crate) fn is_moved(&self) -> bool {
-        matches!(self.shape, Shape::Jump | Shape::Hop(_))
+        matches!(self.shape, Shape::Jump | Shape::Hop(_) | Shape::Several)
+    }
+
+    /// Whether the jump is put there once, while no thread is between the instructions that it takes the place of.
+    pub(crate) fn is_put_once(&self) -> bool {
+        self.shape == Shape::Several
     }
 
     /// Where the jump in padding stands, from the site.
@@ -361,7 +383,7 @@ impl Form {
             Shape::Call5 => &[CALL],
             Shape::Call6 => &[0x67, CALL],
             Shape::SledEntry => &[0xa8],
-            Shape::SledExit | Shape::Jump | Shape::Hop(_) => &[LONG_JUMP],
+            Shape::SledExit | Shape::Jump | Shape::Hop(_) | Shape::Several => &[LONG_JUMP],
         })
     }
 
@@ -515,6 +537,23 @@ mod tests {
         }
         assert!(read_moved(&code, 0x1000, Some(0x1002 + 127)).is_ok());
         assert!(read_moved(&code, 0x1000, Some(0x1002 - 128)).is_ok());
+    }
+
+    #[test]
+    fn a_jump_over_several_instructions_stays() {
+        // push rbp; mov rbp, rsp; sub rsp, 24
+        let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x18];
+        let form = read_several(&code, 8).unwrap();
+        assert!(form.is_put_once() && form.is_moved());
+        assert_eq!(form.length(), 8);
+        assert_eq!(*form.bytes(SiteState::Disabled, 0), code[..5]);
+        let jump = [0xe9, 0x44, 0x33, 0x22, 0x11];
+        let form = form.settled(DISTANCE);
+        for state in [SiteState::Disabled, SiteState::Enabled] {
+            assert_eq!(*form.bytes(state, DISTANCE), jump);
+        }
+        assert!(read_several(&code[..4], 4).is_err(), "no room for a jump");
+        assert_eq!(read_several(&code, 3).unwrap().length(), 5, "padding");
     }
 
     #[test]

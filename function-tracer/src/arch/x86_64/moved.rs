@@ -1,6 +1,6 @@
-//! One instruction that is moved: read where it stands, and written elsewhere so that it does the same.
+//! Instructions that are moved: read where they stand, and written elsewhere so that they do the same.
 //!
-//! What counts from the instruction's own place counts from the new one: the distance of an operand in
+//! What counts from an instruction's own place counts from the new one: the distance of an operand in
 //! memory, and that of a jump, which becomes one that reaches everything near.
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -11,52 +11,67 @@ use crate::arch::UnfitCode;
 
 /// Longest instruction.
 const BYTES_MAX: usize = 15;
-/// Bytes of a moved instruction at most: a conditional jump grows to six.
-pub(super) const MOVED_BYTES_MAX: usize = BYTES_MAX;
+/// Bytes of a jump, for which several instructions make room.
+const JUMP_BYTES: usize = 5;
+/// Bytes of moved instructions at most, where they stand.
+pub(super) const CODE_BYTES_MAX: usize = JUMP_BYTES - 1 + BYTES_MAX;
+/// Instructions at most.
+pub(super) const INSTRUCTIONS_MAX: usize = JUMP_BYTES;
 const JUMP: u8 = 0xe9;
 
-/// An instruction that can be moved. A process has one for each such site, so it is small.
+/// Instructions that can be moved. A process has one of these for each such site, so it is small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MovedInstruction {
-    bytes: [u8; BYTES_MAX],
+pub(crate) struct MovedCode {
+    bytes: [u8; CODE_BYTES_MAX],
     length: u8,
-    counts: Counts,
-    /// Bytes by which it lowers the stack pointer.
-    pushes: u32,
+    never_goes_on: bool,
 }
 
-/// What in an instruction counts from its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An instruction, and what in it counts from its end.
+#[derive(Debug, Clone, Copy)]
+struct Moved<'c> {
+    bytes: &'c [u8],
+    counts: Counts,
+}
+
+#[derive(Debug, Clone, Copy)]
 enum Counts {
     Nothing,
     /// Four bytes at this offset.
-    Operand(u8),
+    Operand(usize),
     /// The distance of a jump.
     Jump(i32),
     /// The distance of a jump on this condition.
     JumpIf(u8, i32),
 }
 
-impl MovedInstruction {
-    /// The instruction that `code` begins with.
-    pub(crate) fn read(code: &[u8]) -> Result<Self, UnfitCode> {
-        let bytes = code.get(..BYTES_MAX).unwrap_or(code);
-        let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        let unmovable = || UnfitCode::Unmovable(bytes.to_vec());
-        if instruction.is_invalid() {
-            return Err(unmovable());
+impl MovedCode {
+    /// The one instruction that `code` begins with.
+    pub(crate) fn one(code: &[u8]) -> Result<Self, UnfitCode> {
+        Self::read(code, 1)
+    }
+
+    /// The instructions that `code` begins with, as many as a jump takes the place of.
+    pub(crate) fn several(code: &[u8]) -> Result<Self, UnfitCode> {
+        Self::read(code, JUMP_BYTES)
+    }
+
+    fn read(code: &[u8], least: usize) -> Result<Self, UnfitCode> {
+        let unmovable = || UnfitCode::Unmovable(code.get(..BYTES_MAX).unwrap_or(code).to_vec());
+        let (mut length, mut never_goes_on) = (0, false);
+        while length < least && !never_goes_on {
+            let rest = code.get(length..).unwrap_or_default();
+            let bytes = Moved::read(rest).ok_or_else(unmovable)?.bytes;
+            length += bytes.len();
+            never_goes_on = is_return(bytes) || always_jumps(bytes);
         }
-        let pushes = pushes(&instruction).ok_or_else(unmovable)?;
-        let counts = counts(&decoder, &instruction, bytes).ok_or_else(unmovable)?;
-        let mut kept = [0; BYTES_MAX];
-        let length = instruction.len();
-        kept[..length].copy_from_slice(&bytes[..length]);
+        let mut bytes = [0; CODE_BYTES_MAX];
+        let place = bytes.get_mut(..length).ok_or_else(unmovable)?;
+        place.copy_from_slice(&code[..length]);
         Ok(Self {
-            bytes: kept,
-            length: length as u8, // At most 15.
-            counts,
-            pushes,
+            bytes,
+            length: length as u8, // At most 19.
+            never_goes_on,
         })
     }
 
@@ -65,26 +80,51 @@ impl MovedInstruction {
         self.length.into()
     }
 
-    /// Whether the instruction after it is never reached from it.
+    /// Whether what stands after it is never reached from it.
     pub(crate) fn never_goes_on(&self) -> bool {
-        let code = &self.bytes[..self.length()];
-        is_return(code) || always_jumps(code)
+        self.never_goes_on
     }
 
-    /// Bytes by which it lowers the stack pointer.
-    pub(super) fn pushes(&self) -> u32 {
-        self.pushes
+    /// The bytes of each instruction that do at `to` and after it what they do at `from`, and how many each has at `from`.
+    /// `None`: something is out of reach.
+    pub(super) fn moved(&self, from: u64, to: u64) -> Option<Vec<(Vec<u8>, usize)>> {
+        let mut code = &self.bytes[..self.length()];
+        let (mut from, mut to) = (from, to);
+        let mut all = Vec::new();
+        while !code.is_empty() {
+            let one = Moved::read(code)?;
+            let moved = one.moved(from, to)?;
+            code = &code[one.bytes.len()..];
+            from = from.wrapping_add(one.bytes.len() as u64);
+            to = to.wrapping_add(moved.len() as u64);
+            all.push((moved, one.bytes.len()));
+        }
+        Some(all)
+    }
+}
+
+impl<'c> Moved<'c> {
+    /// The instruction that `code` begins with; `None`: it cannot be moved.
+    fn read(code: &'c [u8]) -> Option<Self> {
+        let code = code.get(..BYTES_MAX).unwrap_or(code);
+        let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        let bytes = &code[..instruction.len()];
+        let counts = counts(&decoder, &instruction, bytes)?;
+        Some(Self { bytes, counts })
     }
 
     /// The bytes that do at `to` what it does at `from`. `None`: something is out of reach.
-    pub(super) fn moved(&self, from: u64, to: u64) -> Option<Vec<u8>> {
-        let own = &self.bytes[..self.length()];
+    fn moved(&self, from: u64, to: u64) -> Option<Vec<u8>> {
+        let own = self.bytes;
         let end = from.wrapping_add(own.len() as u64);
         let target = |by: i32| end.wrapping_add_signed(by.into());
         match self.counts {
             Counts::Nothing => Some(own.to_vec()),
             Counts::Operand(at) => {
-                let at = usize::from(at);
                 let operand = own.get(at..)?.first_chunk::<4>()?;
                 let new_end = to.wrapping_add(own.len() as u64);
                 let moved = distance(new_end, target(i32::from_le_bytes(*operand)))?;
@@ -112,8 +152,7 @@ fn counts(decoder: &Decoder<'_>, instruction: &Instruction, bytes: &[u8]) -> Opt
         let by = instruction.near_branch_target().wrapping_sub(end) as i32;
         return match instruction.mnemonic() {
             Mnemonic::Jmp => Some(Counts::Jump(by)),
-            _ => condition(&bytes[..instruction.len()])
-                .map(|condition| Counts::JumpIf(condition, by)),
+            _ => condition(bytes).map(|condition| Counts::JumpIf(condition, by)),
         };
     }
     match instruction.mnemonic() {
@@ -134,7 +173,7 @@ fn counts(decoder: &Decoder<'_>, instruction: &Instruction, bytes: &[u8]) -> Opt
     let offsets = decoder.get_constant_offsets(instruction);
     let is_whole = offsets.has_displacement() && offsets.displacement_size() == 4;
     let is_by_rip = instruction.memory_base() == Register::RIP;
-    (is_whole && is_by_rip).then(|| Counts::Operand(offsets.displacement_offset() as u8))
+    (is_whole && is_by_rip).then(|| Counts::Operand(offsets.displacement_offset()))
 }
 
 /// The condition of a jump; `None`: it is another instruction, such as `loop`, which reaches 127 bytes only.
@@ -146,43 +185,15 @@ fn condition(bytes: &[u8]) -> Option<u8> {
     }
 }
 
-/// Bytes by which an instruction lowers the stack pointer; `None`: it changes it in another way.
-fn pushes(instruction: &Instruction) -> Option<u32> {
-    let is_rsp = |n| {
-        let registers = [Register::RSP, Register::ESP, Register::SP, Register::SPL];
-        n < instruction.op_count()
-            && instruction.op_kind(n) == OpKind::Register
-            && registers.contains(&instruction.op_register(n))
-    };
-    match instruction.mnemonic() {
-        Mnemonic::Push => matches!(
-            instruction.code(),
-            Code::Push_r64 | Code::Push_rm64 | Code::Pushq_imm8 | Code::Pushq_imm32
-        )
-        .then_some(8),
-        Mnemonic::Sub if is_rsp(0) => match instruction.code() {
-            Code::Sub_rm64_imm8 | Code::Sub_rm64_imm32 => {
-                u32::try_from(instruction.immediate(1).cast_signed()).ok()
-            }
-            _ => None,
-        },
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Ret => Some(0),
-        Mnemonic::Pop | Mnemonic::Pushfq | Mnemonic::Popfq | Mnemonic::Enter | Mnemonic::Leave => {
-            None
-        }
-        _ if is_rsp(0) => None,
-        Mnemonic::Xchg | Mnemonic::Xadd if is_rsp(1) => None,
-        _ => Some(0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn moved(code: &[u8], from: u64, to: u64) -> Vec<u8> {
-        let read = MovedInstruction::read(code).expect("it can be moved");
-        read.moved(from, to).expect("it is within reach")
+        let read = MovedCode::one(code).expect("it can be moved");
+        let all = read.moved(from, to).expect("it is within reach");
+        assert_eq!((all.len(), all[0].1), (1, code.len()));
+        all[0].0.clone()
     }
 
     /// Where an instruction leads, or which address it uses.
@@ -216,9 +227,8 @@ mod tests {
                 leads(code, from),
                 "{code:02x?} {moved:02x?}"
             );
-            assert!(moved.len() <= MOVED_BYTES_MAX);
         }
-        let far = MovedInstruction::read(&[0xe9, 1, 2, 3, 0]).unwrap();
+        let far = MovedCode::one(&[0xe9, 1, 2, 3, 0]).unwrap();
         assert_eq!(far.moved(from, 1 << 40), None);
     }
 
@@ -237,23 +247,43 @@ mod tests {
     }
 
     #[test]
-    fn what_it_pushes_is_known_or_it_is_refused() {
-        let pushes = |code: &[u8]| MovedInstruction::read(code).map(|one| one.pushes).ok();
-        assert_eq!(pushes(&[0x41, 0x57]), Some(8)); // push r15
-        assert_eq!(pushes(&[0x68, 1, 0, 0, 0]), Some(8)); // push 1
-        assert_eq!(pushes(&[0x48, 0x83, 0xec, 0x18]), Some(0x18)); // sub rsp, 24
-        assert_eq!(pushes(&[0x48, 0x81, 0xec, 0, 1, 0, 0]), Some(0x100));
-        assert_eq!(pushes(&[0x4c, 0x8d, 0x54, 0x24, 8]), Some(0)); // lea r10, [rsp + 8]
+    fn as_many_instructions_are_moved_as_a_jump_takes_the_place_of() {
+        let (from, to) = (0x40_1000, 0x2000_0000);
+        let several = |code: &[u8]| {
+            let read = MovedCode::several(code).expect("they can be moved");
+            (read, read.moved(from, to).expect("they are within reach"))
+        };
+        // push rbp; mov rbp, rsp; sub rsp, 24; nop
+        let prologue = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x18, 0x90];
+        let (read, moved) = several(&prologue);
+        assert_eq!((read.length(), read.never_goes_on()), (8, false));
+        let lengths = moved.iter().map(|(_, length)| *length);
+        assert_eq!(lengths.collect::<Vec<_>>(), [1, 3, 4]);
+        let bytes: Vec<u8> = moved.into_iter().flat_map(|(bytes, _)| bytes).collect();
+        assert_eq!(bytes, prologue[..8]);
+        // test edi, edi; je +16; mov eax, [rip + d]
+        let (read, moved) = several(&[0x85, 0xff, 0x74, 0x10, 0x8b, 0x05, 1, 2, 3, 0, 0x90]);
+        assert_eq!(read.length(), 10);
+        assert_eq!(moved[1].0.len(), 6, "the jump reaches far");
+        assert_eq!(leads(&moved[1].0, to + 2), from + 4 + 0x10);
+        assert_eq!(leads(&moved[2].0, to + 8), from + 10 + 0x3_0201);
+        // xor eax, eax; ret: what follows is padding.
+        let (read, _) = several(&[0x31, 0xc0, 0xc3, 0xcc, 0xcc]);
+        assert_eq!((read.length(), read.never_goes_on()), (3, true));
+        for (code, why) in [
+            (&[0x55, 0xe8, 1, 2, 3, 0][..], "a call"),
+            (&[0x55, 0x48, 0x89], "half an instruction"),
+            (&[0x55], "too few"),
+        ] {
+            assert!(MovedCode::several(code).is_err(), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_moved_is_refused() {
         for refused in [
-            &[0x48, 0x89, 0xfc][..],         // mov rsp, rdi
-            &[0x48, 0x83, 0xe4, 0xf0],       // and rsp, -16
-            &[0x48, 0x83, 0xec, 0xf0],       // sub rsp, -16
-            &[0x48, 0x8d, 0x64, 0x24, 0xf8], // lea rsp, [rsp - 8]
-            &[0x58],                         // pop rax
-            &[0x9c],                         // pushfq
-            &[0x66, 0x50],                   // push ax
-            &[0xe8, 1, 2, 3, 0],             // call
-            &[0xff, 0xd0],                   // call rax
+            &[0xe8, 1, 2, 3, 0][..], // call
+            &[0xff, 0xd0],           // call rax
             &[0xcc],
             &[0xe3, 0x10],             // jrcxz
             &[0xc7, 0xf8, 1, 0, 0, 0], // xbegin
@@ -261,7 +291,7 @@ mod tests {
             &[0x48],
             &[],
         ] {
-            assert!(MovedInstruction::read(refused).is_err(), "{refused:02x?}");
+            assert!(MovedCode::one(refused).is_err(), "{refused:02x?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! change a target is one store of data, without a moment in which the site has none.
 
 use super::distance::distance;
-use super::moved::{MOVED_BYTES_MAX, MovedInstruction};
+use super::moved::{CODE_BYTES_MAX, INSTRUCTIONS_MAX, MovedCode};
 
 /// Bytes of a trampoline.
 pub(crate) const TRAMPOLINE_BYTES: usize = 16;
@@ -32,41 +32,38 @@ pub(crate) fn write_trampoline(to: &mut [u8], at: u64, number: u32, target_at: u
     Some(())
 }
 
-/// Bytes of a trampoline of a site whose first instruction was moved.
-pub(crate) const MOVED_TRAMPOLINE_BYTES: usize = 64;
+/// Bytes of a trampoline of a site whose first instructions were moved.
+pub(crate) const MOVED_TRAMPOLINE_BYTES: usize = 128;
 /// Where the site's jump enters it.
 pub(crate) const MOVED_ENTRY: usize = 16;
-/// Where the moved instruction begins.
+/// Where the moved instructions begin.
 const MOVED_AT: usize = MOVED_ENTRY + CALL_BYTES;
-/// Where the bytes stand that the instruction pushes, for unwinders.
-pub(super) const MOVED_PUSHES: usize = 48;
-/// Where it stands at which place they are pushed.
-pub(super) const MOVED_PUSHED_FROM: usize = 52;
-/// Where the address of the site stands.
-const MOVED_SITE: usize = 56;
+/// Where the places stand at which each of them but the first begins, and what follows the last: for unwinders.
+pub(super) const MOVED_PLACES: usize = 72;
+/// Where the address of each stands in the function, and of what follows the last. The first is the site's.
+pub(crate) const MOVED_ADDRESSES: usize = 80;
 const CALL_BYTES: usize = 5;
+/// Bytes of an instruction that is moved at most: a jump on a condition grows from two bytes to six.
+const MOVED_BYTES_MAX: usize = CODE_BYTES_MAX + 4 * (INSTRUCTIONS_MAX / 2);
 
-/// Writes the trampoline of a site whose first instruction was moved, for address `at`. The site, at
+/// Writes the trampoline of a site whose first instructions were moved, for address `at`. The site, at
 /// `site_at`, jumps to [`MOVED_ENTRY`]. `None`: something is out of reach.
 ///
 /// ```text
-///  0  push number; jmp *target(%rip)       as any trampoline
-/// 16  call 0; the instruction; jmp back
-/// 48  data: what unwinders need, the address of the site
+///   0  push number; jmp *target(%rip)       as any trampoline
+///  16  call 0; the instructions; jmp back
+///  72  data: what unwinders need
 /// ```
 ///
-/// For the target it is as after a site's call; it returns behind the call, where the instruction is.
+/// For the target it is as after a site's call; it returns behind the call, where the instructions are.
 pub(crate) fn write_moved_trampoline(
     to: &mut [u8],
     at: u64,
     number: u32,
     target_at: u64,
-    (instruction, site_at): (&MovedInstruction, u64),
+    (code, site_at): (&MovedCode, u64),
 ) -> Option<()> {
     write_trampoline(to, at, number, target_at)?;
-    let moved = instruction.moved(site_at, at + MOVED_AT as u64)?;
-    let back_at = MOVED_AT + moved.len();
-    let back = write_hop(at + back_at as u64, site_at + instruction.length() as u64)?;
     let to_begin = -(MOVED_AT as i32);
     let mut put = |at: usize, bytes: &[u8]| {
         to.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
@@ -74,21 +71,30 @@ pub(crate) fn write_moved_trampoline(
     };
     put(MOVED_ENTRY, &[0xe8])?;
     put(MOVED_ENTRY + 1, &to_begin.to_le_bytes())?;
-    put(MOVED_AT, &moved)?;
-    put(back_at, &back)?;
-    put(MOVED_PUSHES, &instruction.pushes().to_le_bytes())?;
-    put(MOVED_PUSHED_FROM, &[back_at as u8])?;
-    put(MOVED_SITE, &site_at.to_le_bytes())
+    put(MOVED_PLACES, &[u8::MAX; INSTRUCTIONS_MAX])?;
+    put(MOVED_ADDRESSES, &site_at.to_le_bytes())?;
+    let (mut place, mut stood_at) = (MOVED_AT, site_at);
+    let moved = code.moved(site_at, at + MOVED_AT as u64)?;
+    for (n, (bytes, length)) in moved.iter().enumerate() {
+        put(place, bytes)?;
+        place += bytes.len();
+        stood_at += *length as u64;
+        put(MOVED_PLACES + n, &[place as u8])?;
+        put(MOVED_ADDRESSES + 8 * (n + 1), &stood_at.to_le_bytes())?;
+    }
+    put(place, &write_hop(at + place as u64, stood_at)?)
 }
 
-const _: () = assert!(MOVED_AT + MOVED_BYTES_MAX + HOP_BYTES <= MOVED_PUSHES);
+const _: () = assert!(MOVED_AT + MOVED_BYTES_MAX + HOP_BYTES <= MOVED_PLACES);
+const _: () = assert!(MOVED_PLACES + INSTRUCTIONS_MAX <= MOVED_ADDRESSES);
+const _: () = assert!(MOVED_ADDRESSES + 8 * (INSTRUCTIONS_MAX + 1) <= MOVED_TRAMPOLINE_BYTES);
 
-/// The call that a target returns behind, in a trampoline of a site whose instruction was moved. No site of
+/// The call that a target returns behind, in a trampoline of a site whose instructions were moved. No site of
 /// a compiler is so near to its trampoline.
 pub(crate) const MOVED_CALL: [u8; CALL_BYTES] = [0xe8, (-(MOVED_AT as i8)) as u8, 0xff, 0xff, 0xff];
 
 /// Where such a trampoline has its site's address, from the address behind that call.
-pub(crate) const MOVED_SITE_FROM_CALL: usize = MOVED_SITE - MOVED_AT;
+pub(crate) const MOVED_SITE_FROM_CALL: usize = MOVED_ADDRESSES - MOVED_AT;
 
 /// A jump at `at` to the trampoline at `trampoline_at`, for sites whose call has a fixed distance.
 pub(crate) fn write_hop(at: u64, trampoline_at: u64) -> Option<[u8; HOP_BYTES]> {
