@@ -42,6 +42,7 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
         },
         RequestLine::More,
         RequestLine::Put,
+        RequestLine::Anew,
         RequestLine::Await(7),
     ];
     let site = MovedSite {

@@ -266,6 +266,9 @@ fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, Requ
         profile_report::write_at_exit();
     }
     let was_on = tracers.find(tracer)?.is_on();
+    if requested.anew {
+        tracers.count_anew(tracer);
+    }
     let outcome = tracers.start_with(tracer, |options| requested.change(options))?;
     lease::begin(tracers, tracer, lease_ms);
     if !was_on {

@@ -2,8 +2,10 @@
 //! calls; the calls of a dump as JSON are the same.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{
@@ -11,6 +13,7 @@ use ringmark_tests::functions::{
 };
 use ringmark_tests::json_schema::checked;
 use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
+use rustix::process::Signal;
 
 type Functions = BTreeMap<String, serde_json::Value>;
 
@@ -246,6 +249,55 @@ fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
     let refused = format!("trace start -p {pid} -T profile --kind graph -F leaf --detach");
     expect_error(ringmark(&fixture, &refused, &[]), 4, "is of kind profile");
     drop(program);
+}
+
+/// Calls a function a thousand times after each line.
+const A_THOUSAND_EACH: &str = "#include <unistd.h>\n__attribute__((noinline)) int called(int n)\n\
+    { __asm__ volatile(\"\" : \"+r\"(n)); return n; }\n\
+    int main(void) { char c; while (read(0, &c, 1) == 1) for (int i = 0; i < 1000; i++) called(i); return 0; }\n";
+
+#[test]
+fn each_recording_of_a_profile_has_its_own_calls() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-profile-anew");
+    let source = fixture.path("thousand.c");
+    fs::write(&source, A_THOUSAND_EACH).expect("a file");
+    let program = compile(&fixture, &source.to_string_lossy(), "thousand", SITES);
+    let mut command = fixture.command(&program);
+    let mut program = Running::start(command.stdin(Stdio::piped())).expect("it starts");
+    program.wait_until_in(&["0 "]);
+    let pid = program.id();
+    let mut input = program.child().stdin.take().expect("its input");
+    let trace = fixture.path("run.rmk");
+    for lines in 1..=3_u64 {
+        let mut command = tool(&fixture);
+        let words = format!("record -p {pid} --kind profile -F called -o");
+        command.args(words.split_whitespace()).arg(&trace);
+        let recorder = Running::start(&mut command).expect("it starts");
+        let live = || ringmark(&fixture, &format!("trace status -p {pid}"), &[]).stdout_text();
+        wait_until(SOON, "a tracer that is on", || {
+            live()
+                .lines()
+                .any(|line| line.starts_with("profile ") && !line.contains(" off "))
+                .then_some(())
+        });
+        input
+            .write_all(&vec![b'n'; lines as usize])
+            .expect("it reads");
+        program.wait_until_in(&["0 "]);
+        let counted = || calls_of(&report(&fixture, &format!("-p {pid} -T profile"), &[]));
+        wait_until(SOON, "all calls", || {
+            (counted().get("called") == Some(&(1000 * lines))).then_some(())
+        });
+        recorder.signal(Signal::INT).expect("it lives");
+        let _ = recorder.finish(SOON).expect_code(0);
+        let found = calls_of(&report(&fixture, "-T profile", &[&trace]));
+        assert_eq!(found.get("called"), Some(&(1000 * lines)), "{lines}");
+    }
+    drop(input);
+    let _ = program.finish(SOON).expect_code(0);
 }
 
 /// A snapshot has the calls that the process itself reports, but for one on its way.

@@ -184,6 +184,8 @@ pub enum RequestLine<'a> {
     },
     /// A patch site for a function whose compiler left none.
     Moved(MovedSite<'a>),
+    /// A profile tracer that is off begins to count at 0.
+    Anew,
     /// More sites of this module are to come.
     More,
     /// The jumps of this module's sites that take the place of several instructions are put there, as far as they could be.
@@ -216,6 +218,7 @@ impl fmt::Display for RequestLine<'_> {
             Self::Moved(site) => write!(f, "moved={site}"),
             Self::More => f.write_str("more=on"),
             Self::Put => f.write_str("put=on"),
+            Self::Anew => f.write_str("anew=on"),
             Self::Await(pid) => write!(f, "await={pid}"),
         }
     }
@@ -250,6 +253,7 @@ impl<'a> RequestLine<'a> {
             "await" => Self::Await(value.parse().map_err(|_| wrong("await", value, "a pid"))?),
             "more" if matches!(value, "on" | "") => Self::More,
             "put" if matches!(value, "on" | "") => Self::Put,
+            "anew" if matches!(value, "on" | "") => Self::Anew,
             "more" => return Err(wrong("more", value, "on")),
             other => return Err(WrongLine::Key(other.to_owned())),
         })

@@ -69,6 +69,7 @@ extern "C" fn after_in_child() {
     let _ = HELD.try_with(|held| {
         if let Some(tracers) = held.take().as_deref_mut().and_then(Option::as_mut) {
             tracers.begin_watch_anew();
+            tracers.counts_were_emptied();
             let on = tracers.all().iter().filter(|tracer| tracer.is_on());
             on.for_each(profile_report::begin);
         }

@@ -31,6 +31,8 @@ pub(super) struct Requested<'a> {
     pub(super) awaited: Option<u32>,
     /// Whether jumps were put in the place of several instructions.
     pub(super) put: bool,
+    /// Whether a profile tracer that is off begins to count at 0.
+    pub(super) anew: bool,
 }
 
 impl<'a> Requested<'a> {
@@ -65,6 +67,7 @@ impl<'a> Requested<'a> {
                 RequestLine::Moved(site) => requested.moved.push(site),
                 RequestLine::More => requested.more = true,
                 RequestLine::Put => requested.put = true,
+                RequestLine::Anew => requested.anew = true,
                 RequestLine::Await(pid) => requested.awaited = Some(pid),
             }
         }

@@ -65,6 +65,24 @@ impl Sum {
         }
     }
 
+    /// What was added since `before`. Calls that were open then are open now, or have ended since.
+    pub(crate) fn since(mut self, before: Option<&Self>) -> Self {
+        let Some(before) = before else {
+            return self;
+        };
+        // A call that ended while `before` was summed up may be in a part of it only.
+        let less = |now: &mut u64, before: u64| *now = now.saturating_sub(before);
+        less(&mut self.begun, before.ended() + before.loose);
+        less(&mut self.unwound, before.unwound);
+        less(&mut self.loose, before.loose);
+        less(&mut self.total, before.total);
+        less(&mut self.own, before.own);
+        less(&mut self.sum, before.sum);
+        let buckets = self.buckets.iter_mut().zip(before.buckets);
+        buckets.for_each(|(now, before)| less(now, before));
+        self
+    }
+
     /// Number of calls that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.buckets.iter().sum()

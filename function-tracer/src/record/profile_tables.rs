@@ -124,6 +124,14 @@ pub(crate) fn forget() {
     }
 }
 
+/// Forgets the shortest and the longest call of a cell. A call that ends at this moment may be remembered or not.
+pub(crate) fn forget_extremes(cell: u32) {
+    for cell in tables().filter_map(|table| table.cell(cell)) {
+        cell.shortest.store(0, Relaxed);
+        cell.longest.store(0, Relaxed);
+    }
+}
+
 /// The tables of all threads, those that have ended included.
 pub(super) fn tables() -> impl Iterator<Item = &'static Table> {
     // SAFETY: record invariants 1 and 4.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::profile_sum::{Sum, begun};
-use crate::record::profile_tables::{CellUse, make_room, set_uses};
+use crate::record::profile_tables::{CellUse, forget_extremes, make_room, set_uses};
 use crate::record::thread_memory::{CELLS_MAX, LANES};
 use crate::sites::{Module, Site};
 
@@ -44,6 +44,8 @@ pub(crate) struct CellOfFunction<'c> {
 struct NamedCell {
     number: u32,
     names: Names,
+    /// What was in it when its tracer was last started.
+    before: Option<Box<Sum>>,
 }
 
 /// The cells of all profile tracers.
@@ -103,14 +105,21 @@ impl ProfileCells {
             return Some(cell.number);
         }
         let names = (of.names)();
-        let before = of.before.map(key);
+        let when_loaded_before = of.before.map(key);
         let is_same = |cell: &NamedCell| cell.names == names;
-        let number = match before.filter(|key| self.cells.get(key).is_some_and(is_same)) {
-            Some(key) => self.cells.remove(&key)?.number,
-            None => self.next_cell()?,
+        let known = when_loaded_before.filter(|key| self.cells.get(key).is_some_and(is_same));
+        let (number, before) = match known.and_then(|key| self.cells.remove(&key)) {
+            Some(cell) => (cell.number, cell.before),
+            None => (self.next_cell()?, None),
         };
-        self.cells
-            .insert(key(of.number), NamedCell { number, names });
+        self.cells.insert(
+            key(of.number),
+            NamedCell {
+                number,
+                names,
+                before,
+            },
+        );
         Some(number)
     }
 
@@ -145,8 +154,24 @@ impl ProfileCells {
             function: key.function,
             cell: cell.number,
             names: &cell.names,
-            sum: Sum::of(cell.number),
+            sum: Sum::of(cell.number).since(cell.before.as_deref()),
         })
+    }
+
+    /// Begins to count at 0 for a tracer. Threads may be adding to its cells, so what is there is kept and taken off later.
+    /// Calls that are open go on.
+    pub(crate) fn begin_anew(&mut self, tracer: u32) {
+        let key = |function| CellKey { tracer, function };
+        for (_, cell) in self.cells.range_mut(key(0)..=key(u32::MAX)) {
+            let sum = Sum::of(cell.number);
+            cell.before = (sum.begun > 0).then(|| Box::new(sum));
+            forget_extremes(cell.number);
+        }
+    }
+
+    /// The cells are empty, in a forked child.
+    pub(crate) fn were_emptied(&mut self) {
+        self.cells.values_mut().for_each(|cell| cell.before = None);
     }
 }
 

@@ -160,6 +160,21 @@ impl Tracers {
         self.sites.numbers.profile_cells.of(tracer.number, from)
     }
 
+    /// A profile tracer that is off begins to count at 0.
+    pub(crate) fn count_anew(&mut self, name: Option<&str>) {
+        let Ok(tracer) = self.place(name).map(|place| &self.tracers[place]) else {
+            return;
+        };
+        if !tracer.is_on() {
+            self.sites.numbers.profile_cells.begin_anew(tracer.number);
+        }
+    }
+
+    /// What profile tracers have counted is gone, in a forked child.
+    pub(crate) fn counts_were_emptied(&mut self) {
+        self.sites.numbers.profile_cells.were_emptied();
+    }
+
     /// Sets until when a tracer stays on, in ms of the monotonic clock; `None`: until it is
     /// stopped.
     pub(crate) fn hold(&mut self, name: Option<&str>, until_ms: Option<u64>) {

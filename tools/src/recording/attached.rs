@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ringmark_format::tracer_text::{TracerLine, Verb};
+use ringmark_format::tracer_text::{RequestLine, TracerLine, Verb};
 use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection};
 
@@ -130,7 +130,9 @@ impl<'a> Attached<'a> {
         is_over: &AtomicBool,
         time: Option<Duration>,
     ) -> anyhow::Result<()> {
-        let lines = [self.wanted.lines_with_budget(), vec![lease::line()]].concat();
+        // A trace file has the calls of its recording.
+        let own = vec![lease::line(), RequestLine::Anew];
+        let lines = [self.wanted.lines_with_budget(), own].concat();
         let answer = match self.session.ask(Verb::Start, &lines) {
             Err(_) if self.session.has_ended() => {
                 note(&format!("pid {} has ended", self.of.pid));
