@@ -61,7 +61,7 @@ fn poll(tid: i32) -> io::Result<Option<i32>> {
 
 /// Stops one thread. All others go on.
 pub(crate) fn stop(tid: i32) -> Result<Stopped, NotStopped> {
-    ask_to_stop(tid)?.wait()
+    ask_to_stop(tid)?.wait(STOP_LIMIT)
 }
 
 /// A thread that will stop soon, as a rule.
@@ -80,40 +80,37 @@ pub(crate) fn ask_to_stop(tid: i32) -> Result<AskedToStop, NotStopped> {
 }
 
 impl AskedToStop {
-    /// Waits until it has stopped, or has not for too long.
-    pub(crate) fn wait(self) -> Result<Stopped, NotStopped> {
-        wait(self.tid, self.since)
-    }
-}
-
-fn wait(tid: i32, since: Instant) -> Result<Stopped, NotStopped> {
-    let mut stopped = Stopped {
-        tid,
-        since,
-        is_let_go: true,
-    };
-    while since.elapsed() < STOP_LIMIT {
-        let Some(status) = poll(tid).map_err(refused)? else {
-            // Sleeping, not yielding: who wakes up runs before the target's busy threads.
-            if since.elapsed() > SPIN {
-                thread::sleep(GLANCE);
-            }
-            continue;
+    /// Waits until it has stopped, or has not within `limit`.
+    pub(crate) fn wait(self, limit: Duration) -> Result<Stopped, NotStopped> {
+        let Self { tid, since } = self;
+        let mut stopped = Stopped {
+            tid,
+            since,
+            is_let_go: true,
         };
-        if !libc::WIFSTOPPED(status) {
-            return Err(NotStopped::Gone);
-        }
-        stopped.is_let_go = false;
-        match (libc::WSTOPSIG(status), status >> 16) {
-            (libc::SIGTRAP, libc::PTRACE_EVENT_STOP) => return Ok(stopped),
-            (_, libc::PTRACE_EVENT_STOP) => return Err(NotStopped::Halted),
-            (signal, _) => {
-                request(libc::PTRACE_CONT, tid, 0, signal as usize).map_err(refused)?;
-                stopped.is_let_go = true;
+        while since.elapsed() < limit {
+            let Some(status) = poll(tid).map_err(refused)? else {
+                // Sleeping, not yielding: who wakes up runs before the target's busy threads.
+                if since.elapsed() > SPIN {
+                    thread::sleep(GLANCE);
+                }
+                continue;
+            };
+            if !libc::WIFSTOPPED(status) {
+                return Err(NotStopped::Gone);
+            }
+            stopped.is_let_go = false;
+            match (libc::WSTOPSIG(status), status >> 16) {
+                (libc::SIGTRAP, libc::PTRACE_EVENT_STOP) => return Ok(stopped),
+                (_, libc::PTRACE_EVENT_STOP) => return Err(NotStopped::Halted),
+                (signal, _) => {
+                    request(libc::PTRACE_CONT, tid, 0, signal as usize).map_err(refused)?;
+                    stopped.is_let_go = true;
+                }
             }
         }
+        Err(NotStopped::Stuck)
     }
-    Err(NotStopped::Stuck)
 }
 
 /// What became of a thread that did not stop in time.

@@ -30,6 +30,8 @@ impl LateThreads {
 }
 
 const GLANCE: Duration = Duration::from_micros(50);
+/// How long the process may stand still until its last thread stops, which needs time of a processor for that.
+const STOP_LIMIT: Duration = Duration::from_millis(300);
 
 /// The process. Nothing runs in its memory.
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl StoppedProcess {
         let mut obstacle = None;
         for (tid, asked) in asked {
             let wait = |asked: ptrace::AskedToStop| match obstacle {
-                None => asked.wait(),
+                None => asked.wait(STOP_LIMIT),
                 Some(_) => Err(NotStopped::Stuck),
             };
             let why = match asked.and_then(wait) {

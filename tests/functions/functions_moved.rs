@@ -13,8 +13,11 @@ use ringmark_reader::{Access, Session, control};
 use ringmark_tests::compiler::can_build;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, calls, compile, ringmark, tool};
+use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::{Finished, Running, is_long, log_skip, require_tools, run, wait_until};
+use ringmark_tests::{
+    Finished, Running, binary, is_long, log_skip, require_tools, run, wait_until,
+};
 use rustix::process::Signal;
 
 use crate::functions_stepped::{Unwinder, compare, finish};
@@ -535,7 +538,7 @@ const CALLS_BY_SIX_THREADS: &str = "};\nstatic volatile sig_atomic_t over, wrong
 
 #[test]
 fn jumps_over_several_instructions_harm_no_thread_that_runs_through_them() {
-    if !require_tools(&["gcc"]) {
+    if !require_tools(&["gcc", "timeout"]) {
         return;
     }
     let fixture = Fixture::new("moved-several");
@@ -545,6 +548,15 @@ fn jumps_over_several_instructions_harm_no_thread_that_runs_through_them() {
     let file = compile(&fixture, &source.to_string_lossy(), "many", "-O2 -pthread");
     let program = Running::start(&mut fixture.command(&file)).expect("it starts");
     let pid = program.id();
+    // Whatever a command has done when it is killed, the program goes on.
+    let mut random = Random::seeded();
+    let words = format!("trace start -p {pid} -T own --kind profile -F g*_* --detach");
+    for _ in 0..if is_long() { 200 } else { 20 } {
+        let mut command = fixture.command("timeout");
+        command.args(["--signal=KILL", &format!("0.{:05}", random.below(6_000))]);
+        command.arg(binary::path()).args(words.split_whitespace());
+        let _ = run(&mut command, LIMIT).expect("timeout");
+    }
     for group in 0..10 {
         // A thread may be where a jump is to be put, again and again: then the function is named, and asked for again.
         wait_until(LIMIT, "all functions of a group", || {
@@ -555,7 +567,6 @@ fn jumps_over_several_instructions_harm_no_thread_that_runs_through_them() {
         });
         let _ = ringmark(&fixture, &format!("trace stop -p {pid} -T own"), &[]).expect_code(0);
     }
-    let words = format!("trace start -p {pid} -T own --kind profile -F g*_* --detach");
     let told = ringmark(&fixture, &words, &[]).expect_code(0).stdout_text();
     assert!(told.contains(&format!("{functions} enabled")), "{told}");
     let finished = end(program);
