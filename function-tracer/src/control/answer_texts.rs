@@ -131,7 +131,7 @@ fn about_modules(engine: &Engine) -> impl Iterator<Item = String> {
     let moved: usize = with_moved.map(|module| module.sites.len()).sum();
     let moved = (moved > 0).then(|| {
         format!(
-            "patch sites that take the place of a moved instruction: {moved}; modules that the program loads are looked at \
+            "patch sites that take the place of moved instructions: {moved}; modules that the program loads are looked at \
              while a command traces"
         )
     });

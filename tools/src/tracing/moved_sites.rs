@@ -385,11 +385,13 @@ impl ModuleSites {
     }
 
     fn tell(&self, pid: u32, done: &PutJumps) {
-        note(&format!(
-            "pid {pid}: all threads stood still for {} to prepare {}",
-            duration(done.longest_stop.as_nanos() as u64),
-            counted(done.put as u64, "function")
-        ));
+        if done.put > 0 {
+            note(&format!(
+                "pid {pid}: all threads stood still for {} to prepare {}",
+                duration(done.longest_stop.as_nanos() as u64),
+                counted(done.put as u64, "function")
+            ));
+        }
         let name = |at: u64| {
             let at = at.wrapping_sub(self.base);
             let site = self.sites.iter().find(|site| site.site == at);
