@@ -26,9 +26,7 @@ pub enum Refusal {
     #[error("its code cannot be changed: {0}")]
     Code(#[source] Arc<io::Error>),
     /// The jump that takes the place of several instructions was not put there: threads may be between them.
-    #[error(
-        "a jump would replace several instructions, and no moment came in which no thread was between them"
-    )]
+    #[error("the jump that takes the place of several of its instructions is not there")]
     NotPut,
     /// The loader's list of modules changed during every attempt.
     #[error("its code cannot be changed: modules were loaded and unloaded all the while")]
