@@ -98,15 +98,27 @@ fn put_now(
             .into_iter()
             .flatten()
             .for_each(|at| places.look_at(at));
-        places.look_through(registers.rsp)?;
+        if !places.look_through(registers.rsp)? {
+            return Err(LoadError::Unsuitable {
+                pid,
+                reason: "a thread has its stack where no memory is: nobody can say where it goes on",
+            });
+        }
     }
     let occupied = places.occupied;
     let (later, now): (Vec<_>, Vec<_>) = jumps
         .into_iter()
         .partition(|jump| occupied.contains(&jump.at));
+    // One read for the jumps of a page: the threads stand still meanwhile.
+    let (mut page_at, mut page) = (u64::MAX, Vec::new());
     for jump in now {
-        let found = memory.bytes(jump.at, JUMP_BYTES);
-        if !found.is_ok_and(|found| found == jump.expected) {
+        let from = jump.at / PAGE_BYTES * PAGE_BYTES;
+        if page_at != from {
+            page = memory.bytes(from, PAGE_BYTES as usize).unwrap_or_default();
+            page_at = from;
+        }
+        let found = page.get((jump.at - from) as usize..);
+        if !found.is_some_and(|found| found.starts_with(&jump.expected)) {
             report.left.push((jump.at, CHANGED));
             continue;
         }
@@ -155,11 +167,12 @@ impl Places<'_> {
         }
     }
 
-    /// All words of a stack, and those of the stacks that handlers on it have interrupted.
-    fn look_through(&mut self, stack: u64) -> Result<(), LoadError> {
+    /// All words of a stack, and those of the stacks that handlers on it have interrupted. `false`: there is no stack.
+    fn look_through(&mut self, stack: u64) -> Result<bool, LoadError> {
         let mut stacks = vec![stack];
+        let is_there = self.stack_at(stack).is_some();
         while let Some(stack) = stacks.pop() {
-            let Some(range) = self.rest_of(stack & !7) else {
+            let Some(range) = self.stack_at(stack).and_then(|stack| self.rest_of(stack)) else {
                 continue;
             };
             self.bytes += range.end - range.start;
@@ -172,19 +185,28 @@ impl Places<'_> {
             self.seen.push(range.clone());
             stacks.extend(self.look_through_words(range)?);
         }
-        Ok(())
+        Ok(is_there)
     }
 
-    /// What of the mapping around `from` has not been looked through.
-    fn rest_of(&self, from: u64) -> Option<Range<u64>> {
-        let line = self.lines.iter().find(|line| line.range.contains(&from))?;
-        let behind = self
+    /// From a stack pointer to the end of its mapping. The first thread's stack may not have grown to it yet.
+    fn stack_at(&self, pointer: u64) -> Option<Range<u64>> {
+        let place = self.lines.partition_point(|line| line.range.end <= pointer);
+        let line = self.lines.get(place)?;
+        let is_in_reach = line.range.start <= pointer || line.path == "[stack]";
+        is_in_reach.then(|| (pointer & !7).max(line.range.start)..line.range.end)
+    }
+
+    /// What of it has not been looked through.
+    fn rest_of(&self, stack: Range<u64>) -> Option<Range<u64>> {
+        let overlaps = |seen: &&Range<u64>| stack.start < seen.end && seen.end <= stack.end;
+        let seen_from = self
             .seen
             .iter()
-            .filter(|seen| from < seen.end && seen.end <= line.range.end);
-        let seen_from = behind.map(|seen| seen.start).min();
-        let range = from..seen_from.unwrap_or(line.range.end);
-        (range.start < range.end).then_some(range)
+            .filter(overlaps)
+            .map(|seen| seen.start)
+            .min();
+        let rest = stack.start..seen_from.unwrap_or(stack.end);
+        (rest.start < rest.end).then_some(rest)
     }
 
     /// Returns the stack pointers that signals have interrupted.
@@ -252,10 +274,20 @@ mod tests {
     }
 
     #[test]
-    fn a_place_between_two_instructions_is_occupied_and_the_first_is_not() {
+    fn a_place_between_two_instructions_is_occupied_and_stacks_are_known() {
         let pid = std::process::id().cast_signed();
         let memory = Memory::open(pid).expect("own memory");
         let lines = maps::read(pid).expect("own maps");
+        let places = |lines| Places {
+            pid,
+            memory: &memory,
+            lines,
+            jumps: &JUMPS,
+            occupied: BTreeSet::new(),
+            seen: Vec::new(),
+            bytes: 0,
+            leads_to_signal_return: BTreeMap::new(),
+        };
         for (at, expected) in [
             (0xfff, None),
             (0x1000, None),
@@ -265,19 +297,28 @@ mod tests {
             (0x1009, Some(0x1005)),
             (0x100a, None),
         ] {
-            let mut places = Places {
-                pid,
-                memory: &memory,
-                lines: &lines,
-                jumps: &JUMPS,
-                occupied: BTreeSet::new(),
-                seen: Vec::new(),
-                bytes: 0,
-                leads_to_signal_return: BTreeMap::new(),
-            };
+            let mut places = places(&lines);
             places.look_at(at);
             assert_eq!(places.occupied.first().copied(), expected, "{at:#x}");
         }
+        let line = |range: Range<u64>, path: &str| Line {
+            range,
+            path: path.to_owned(),
+            ..lines[0].clone()
+        };
+        let known = [line(0x1000..0x2000, ""), line(0x5000..0x6000, "[stack]")];
+        let mut places = places(&known);
+        assert_eq!(places.stack_at(0x1803), Some(0x1800..0x2000));
+        assert_eq!(
+            places.stack_at(0x4ff0),
+            Some(0x5000..0x6000),
+            "it will grow"
+        );
+        assert_eq!(places.stack_at(0x800), None);
+        assert_eq!(places.stack_at(0x7000), None);
+        places.seen.push(0x1900..0x2000);
+        assert_eq!(places.rest_of(0x1800..0x2000), Some(0x1800..0x1900));
+        assert_eq!(places.rest_of(0x1a00..0x2000), None);
     }
 
     #[test]
