@@ -58,6 +58,7 @@ pub use events::follow::Follower;
 pub use events::merge::Events;
 pub use events::payload::Payload;
 pub use events::span::{Entered, Span};
+pub use events::span_contents::SpanContents;
 pub use events::span_pairs::{CutSpans, Paired, SpanPairs};
 pub use events::stats::{RingCount, Stats, TypeCount};
 pub use parts::{CoveredSession, CoveredSlot, LossRow, Part, PartEnd, Settled};
