@@ -88,7 +88,7 @@ pub use sums::hosts::HostFigures;
 pub use sums::last_words::{LastWords, Moment};
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::path_walk::{PathRoot, PathRoots};
-pub use sums::paths::{Path, PathName, PathSums, Paths};
+pub use sums::paths::{ChosenPaths, Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
 pub use sums::ran_functions::{RanFunction, RanFunctions};
 pub use sums::sampled::{Sampled, SampledKind, SampledName, Samples};

@@ -1,5 +1,6 @@
 //! Promise: `cat --span ID --tree` shows one request whole, its spans, events and functions, and nothing of the others;
-//! `report --slowest` prints the command.
+//! `report --slowest` prints the command. `report --where` with `--paths` or `--callees` shows where the time of chosen
+//! ones went, beside all.
 
 use std::process::Command;
 
@@ -148,5 +149,76 @@ fn a_span_that_is_not_there_is_said() {
             .contains("--span 12345: no span with this id"),
         "{}",
         done.stderr_text()
+    );
+}
+
+/// The rows of `report --where` with paths: their cells.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let rows = text.lines().skip_while(|line| !line.contains("ALL EACH"));
+    let cells = |line: &str| -> Vec<String> {
+        let cells = line.split("  ").map(str::trim);
+        let cells = cells.filter(|cell| !cell.is_empty());
+        cells.map(str::to_owned).collect()
+    };
+    let rows = rows.skip(1).map(cells);
+    rows.filter(|cells| cells.len() == 9).collect()
+}
+
+/// How many were chosen, how many there are, and the name, of each row.
+fn counts(rows: &[Vec<String>]) -> Vec<(&str, &str, &str)> {
+    let counts = rows
+        .iter()
+        .map(|row| (&row[0][..], &row[4][..], &row[7][..]));
+    counts.collect()
+}
+
+#[test]
+fn the_time_of_chosen_requests_is_beside_that_of_all() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("one-chosen");
+    record(&fixture);
+    let chosen = format!("report a.rmk --name request --where id={SLOW} --paths");
+    let found = rows(&shown(&fixture, &chosen));
+    // Each third request has no query, each third one, each third two.
+    let expected = [
+        ("1", "2,000", "request"),
+        ("1", "2,000", "handle"),
+        ("2", "1,999", "query"),
+        ("2", "1,999", "db.query"),
+        ("2", "1,999", "leaf"),
+    ];
+    assert_eq!(counts(&found), expected, "{found:#?}");
+    // It sleeps twice, 20 ms each, in its leaves.
+    let own = &found[4][3];
+    let (number, unit) = own.split_once(' ').expect("a time");
+    let number: f64 = number.parse().expect("a number");
+    assert!(unit == "s" || unit == "ms" && number >= 40.0, "{own}");
+    // Another one has no query: that is of the others alone.
+    let without = rows(&shown(
+        &fixture,
+        "report a.rmk --name request --where id=0 --paths",
+    ));
+    let expected = [
+        ("1", "2,000", "request"),
+        ("1", "2,000", "handle"),
+        ("-", "1,999", "query"),
+        ("-", "1,999", "db.query"),
+        ("-", "1,999", "leaf"),
+    ];
+    assert_eq!(counts(&without), expected, "{without:#?}");
+    let callees = format!("report a.rmk --callees request --where id={SLOW}");
+    let callees = rows(&shown(&fixture, &callees));
+    assert_eq!(counts(&callees), [("1", "2,000", "handle")], "{callees:#?}");
+    // Calls can be chosen, too: by how long they took.
+    let calls = rows(&shown(
+        &fixture,
+        "report a.rmk --callees handle --where took>=40ms",
+    ));
+    let query = calls.iter().find(|row| row[7] == "query");
+    assert!(
+        query.is_some_and(|row| row[0] != "-" && row[4] == "1,999"),
+        "{calls:#?}"
     );
 }

@@ -90,6 +90,15 @@ impl Filter {
         }
     }
 
+    /// The filter without conditions on values.
+    #[must_use]
+    pub fn without_conditions(&self) -> Self {
+        Self {
+            conditions: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The filter without times.
     #[must_use]
     pub fn without_times(&self) -> Self {

@@ -23,11 +23,17 @@ enum What<'d> {
     Span(Box<Span<'d>>),
 }
 
+/// When something began: in ns since 1970, and the tick, which puts what is in one process in order.
+#[derive(Clone, Copy)]
+struct Began {
+    wall_ns: u64,
+    tick: u64,
+}
+
 /// Something, and what is in it.
 struct Node<'d> {
     what: What<'d>,
-    /// When it began, in ns since 1970.
-    at_ns: u64,
+    at: Began,
     /// It passes the filter: it has a line, and what is in it.
     is_chosen: bool,
     /// Its time, thread and level pass: it has a line below something that is chosen.
@@ -86,6 +92,8 @@ impl<'d> Thread<'d> {
                 false => apart.push(ended.place),
             }
         }
+        // What ended last came first.
+        inside.reverse();
         inside
     }
 
@@ -125,14 +133,12 @@ impl<'d, 'f> Tree<'d, 'f> {
             },
             (_, Output::Lost(lost)) => {
                 self.calls.lose(lost);
-                let at_ns = lost.session.clock.wall_ns(lost.t_ns);
+                let at = Began {
+                    wall_ns: lost.session.clock.wall_ns(lost.t_ns),
+                    tick: 0,
+                };
                 let passes = self.filter.passes_item(item);
-                let node = self.node(
-                    What::Item(item.clone()),
-                    at_ns,
-                    (passes, passes),
-                    Vec::new(),
-                );
+                let node = self.node(What::Item(item.clone()), at, (passes, passes), Vec::new());
                 self.ready.extend(node);
             }
         }
@@ -168,7 +174,8 @@ impl<'d, 'f> Tree<'d, 'f> {
         self.ended.extend(own);
         let inside = own.and_then(|own| self.waiting.remove(&own));
         let is_of_one = span.tids() == [event.tid()];
-        let nodes = self.span_node(span, inside.unwrap_or_default());
+        let from = made.as_ref().unwrap_or(event).tick;
+        let nodes = self.span_node(span, from, inside.unwrap_or_default());
         // In a thread that was in what is around it all the time it may lie in a call, too.
         let thread = self.threads.entry(event.thread()).or_default();
         let within = thread.entered.last();
@@ -199,17 +206,15 @@ impl<'d, 'f> Tree<'d, 'f> {
             .span
             .and_then(|id| self.waiting.remove(&(process, id)));
         inside.extend(own.unwrap_or_default());
-        let at_ns = span.start_wall_ns();
+        let at = Began {
+            wall_ns: span.start_wall_ns(),
+            tick: from,
+        };
         let passes = (
             self.filter.passes_span(&span),
             self.following.passes_span(&span),
         );
-        let nodes = self.node(
-            What::Item(Output::Event(event.alone())),
-            at_ns,
-            passes,
-            inside,
-        );
+        let nodes = self.node(What::Item(Output::Event(event.alone())), at, passes, inside);
         match event.named_parent() {
             Some(parent) if parent != NO_SPAN => self.put_into((process, parent), nodes),
             Some(_) => self.ready.extend(nodes),
@@ -225,8 +230,7 @@ impl<'d, 'f> Tree<'d, 'f> {
     fn alone(&mut self, event: &Event<'d>) {
         let item = Output::Event(event.alone());
         let passes = (self.filter.passes(event), self.following.passes(event));
-        let at_ns = event.session.clock.wall_ns(event.start_ns());
-        let nodes = self.node(What::Item(item), at_ns, passes, Vec::new());
+        let nodes = self.node(What::Item(item), began(event), passes, Vec::new());
         match event.named_span() {
             Some(NO_SPAN) => self.ready.extend(nodes),
             Some(span) => self.put_into((event.session.process, span), nodes),
@@ -267,7 +271,7 @@ impl<'d, 'f> Tree<'d, 'f> {
             (Some(span), Some(from)) => {
                 let thread = self.threads.entry(event.thread()).or_default();
                 let inside = thread.take_since(from, &mut self.ready);
-                let nodes = self.span_node(Box::new(span), inside);
+                let nodes = self.span_node(Box::new(span), from, inside);
                 self.wait(event, from, nodes);
             }
             _ if self.is_part => {}
@@ -279,24 +283,28 @@ impl<'d, 'f> Tree<'d, 'f> {
     fn item(&mut self, event: &Event<'d>) {
         let item = Output::Event(event.alone());
         let passes = (self.filter.passes(event), self.following.passes(event));
-        let nodes = self.node(What::Item(item), event.wall_ns(), passes, Vec::new());
+        let nodes = self.node(What::Item(item), began(event), passes, Vec::new());
         self.wait(event, event.tick, nodes);
     }
 
-    fn span_node(&mut self, span: Box<Span<'d>>, inside: Vec<usize>) -> Vec<usize> {
-        let at_ns = span.start_wall_ns();
+    /// Adds the node of a span that began at a tick.
+    fn span_node(&mut self, span: Box<Span<'d>>, tick: u64, inside: Vec<usize>) -> Vec<usize> {
+        let at = Began {
+            wall_ns: span.start_wall_ns(),
+            tick,
+        };
         let passes = (
             self.filter.passes_span(&span),
             self.following.passes_span(&span),
         );
-        self.node(What::Span(span), at_ns, passes, inside)
+        self.node(What::Span(span), at, passes, inside)
     }
 
     /// Adds a node. Without a line it leaves what is in it where it was.
     fn node(
         &mut self,
         what: What<'d>,
-        at_ns: u64,
+        at: Began,
         (is_chosen, may_follow): (bool, bool),
         inside: Vec<usize>,
     ) -> Vec<usize> {
@@ -305,7 +313,7 @@ impl<'d, 'f> Tree<'d, 'f> {
         }
         let node = Some(Node {
             what,
-            at_ns,
+            at,
             is_chosen,
             may_follow,
             inside,
@@ -370,7 +378,7 @@ impl<'d, 'f> Tree<'d, 'f> {
             self.free.push(place);
             let has_line = node.is_chosen || (is_below && node.may_follow);
             let below = (depth + usize::from(has_line), is_below || node.is_chosen);
-            let began = |place: &usize| self.nodes[*place].as_ref().map_or(0, |node| node.at_ns);
+            let began = |place: &usize| self.nodes[*place].as_ref().map_or(0, |node| node.at.tick);
             node.inside.sort_by_key(began);
             let inside = node.inside.iter().rev();
             left.extend(inside.map(|place| (*place, below.0, below.1)));
@@ -401,8 +409,8 @@ impl<'d, 'f> Tree<'d, 'f> {
                 self.filter.passes_open(event.ty),
                 self.following.passes_open(event.ty),
             );
-            let at_ns = event.wall_ns();
-            let nodes = self.node(What::Item(Output::Event(event)), at_ns, passes, inside);
+            let at = began(&event);
+            let nodes = self.node(What::Item(Output::Event(event)), at, passes, inside);
             match around {
                 Some(around) => self.put_into(around, nodes),
                 None => self.ready.extend(nodes),
@@ -410,7 +418,11 @@ impl<'d, 'f> Tree<'d, 'f> {
         }
         self.ready
             .extend(self.waiting.drain().flat_map(|(_, nodes)| nodes));
-        let began = |place: &usize| self.nodes[*place].as_ref().map_or(0, |node| node.at_ns);
+        let began = |place: &usize| {
+            self.nodes[*place]
+                .as_ref()
+                .map_or(0, |node| node.at.wall_ns)
+        };
         self.ready.sort_by_key(began);
     }
 
@@ -425,8 +437,8 @@ impl<'d, 'f> Tree<'d, 'f> {
                 };
                 let inside = thread.take_since(entry.tick, &mut self.ready);
                 let passes = (self.filter.passes(&entry), self.following.passes(&entry));
-                let (from, at_ns) = (entry.tick, entry.wall_ns());
-                let nodes = self.node(What::Item(Output::Event(entry)), at_ns, passes, inside);
+                let (from, at) = (entry.tick, began(&entry));
+                let nodes = self.node(What::Item(Output::Event(entry)), at, passes, inside);
                 let to = u64::MAX;
                 let ended = nodes.into_iter().map(|place| Ended { from, to, place });
                 if let Some(thread) = self.threads.get_mut(&number) {
@@ -441,5 +453,13 @@ impl<'d, 'f> Tree<'d, 'f> {
                 return;
             }
         }
+    }
+}
+
+/// When an event began.
+fn began(event: &Event<'_>) -> Began {
+    Began {
+        wall_ns: event.session.clock.wall_ns(event.start_ns()),
+        tick: event.start_tick(),
     }
 }
