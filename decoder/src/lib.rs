@@ -78,6 +78,7 @@ pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
 pub use sums::changes::{Change, Compared, Figure, Side};
+pub use sums::chosen_calls::ChosenCalls;
 pub use sums::cover::Cover;
 pub use sums::durations::{Bucket, Durations};
 pub use sums::endings::{PanicRecord, SessionEnd};

@@ -307,6 +307,25 @@ fn a_call_gets_braces_when_too_many_lines_would_wait_for_it() {
     assert_eq!(many[66_001], "0 } /*", "the end names its call");
 }
 
+/// A line of another thread between two braces hides which one the second closes.
+#[test]
+fn a_brace_after_lines_of_other_threads_names_its_call() {
+    let (main, left) = (function_type(0, false), function_type(0, true));
+    let of_main: &[_] = &[(10, main, EMPTY), (20, EVENT, EMPTY), (90, left, EMPTY)];
+    let of_other: &[_] = &[(50, EVENT, EMPTY)];
+    let alone = graph(&dump(&[session(header(2), &[ring(of_main)])]));
+    assert_eq!((alone.len(), alone[2].as_str()), (3, "0 }"), "{alone:?}");
+    let other = Ring {
+        slot: 1,
+        tid: TID + 1,
+        records: of_other,
+    };
+    let both = graph(&dump(&[session(header(2), &[ring(of_main), other])]));
+    let lines: Vec<_> = both.iter().map(|line| &line[..3]).collect();
+    assert_eq!(lines, ["0 m", "1 /", "0 /", "0 }"]);
+    assert_eq!(both[3], "0 } /*", "the end names its call");
+}
+
 #[test]
 fn a_thread_id_that_is_used_again_is_another_thread() {
     const fn thread<'a>(slot: u32, records: &'a [(u32, u32, &'a [u64])]) -> Ring<'a> {

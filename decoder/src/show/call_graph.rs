@@ -1,7 +1,7 @@
 //! Calls as text: nested in braces, with the events between them as comments.
 //!
-//! A call with nothing inside it has one line. A brace that closes far from its opening names its
-//! function.
+//! A call with nothing inside it has one line. A brace that closes far from its opening, or after lines
+//! of other threads, names its function.
 //!
 //! Lines come in the order of time and are not kept: memory is bounded by the lines that wait, and
 //! by the calls that are open.
@@ -121,8 +121,10 @@ pub struct CallGraph<'d> {
     /// Lines that were given out.
     given: u64,
     /// How many had been given out before the beginning of a call whose end was not, by the number
-    /// of that line.
-    above: HashMap<u64, u64>,
+    /// of that line; and how often the line after another was of another thread.
+    above: HashMap<u64, (u64, u64)>,
+    /// The thread of the line that was given out last, and how often that was another one.
+    last: (Option<u32>, u64),
     /// Calls that have begun and not ended, by [`Event::thread`].
     open: HashMap<u32, Vec<Open>>,
     /// When the latest record of each thread was written, in ns since its session's start.
@@ -139,6 +141,7 @@ impl<'d> CallGraph<'d> {
             first: 0,
             given: 0,
             above: HashMap::new(),
+            last: (None, 0),
             open: HashMap::new(),
             recorded_ns: HashMap::new(),
         }
@@ -365,15 +368,20 @@ impl<'d> CallGraph<'d> {
         if line.shown == Shown::No {
             return;
         }
+        if self.last.0 != line.thread {
+            self.last = (line.thread, self.last.1 + 1);
+        }
+        let turns = self.last.1;
         match &mut line.what {
-            What::Begin(_) => drop(self.above.insert(number, self.given)),
+            What::Begin(_) => drop(self.above.insert(number, (self.given, turns))),
             What::End {
                 begin: Some(begin),
                 is_named,
                 ..
             } => {
-                let above = self.above.remove(begin).unwrap_or(self.given);
-                *is_named = self.given - above > FAR_LINES;
+                let (above, then) = self.above.remove(begin).unwrap_or((self.given, turns));
+                // A line of another thread between them hides which brace it closes.
+                *is_named = self.given - above > FAR_LINES || then != turns;
             }
             _ => {}
         }
