@@ -74,6 +74,7 @@ pub use show::call_json::{CallJsonWriter, CallLimits};
 pub use show::json::JsonWriter;
 pub use show::text::{TextWriter, event_text, event_words, span_args};
 pub use show::unplaced::{unordered_notice, unplaced_notice};
+pub use show::word_forms::WordForms;
 pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};

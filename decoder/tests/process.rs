@@ -227,7 +227,8 @@ fn graph(dump: &Dump) -> Vec<String> {
     each_line(dump, |line| {
         let mut text = Vec::new();
         line.text(&mut text);
-        let text = String::from_utf8(text).unwrap();
+        // Exits have a word in these traces, which is their result.
+        let text = String::from_utf8(text).unwrap().replace(" = 0x0", "");
         let first = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
         lines.push(format!("{} {first}", line.depth));
     });

@@ -114,15 +114,8 @@ fn chosen_calls_have_what_is_inside_them() {
     let program = compile(&fixture, "nested.c", "nested", SITES);
     let dump = fixture.path("chosen.rmk");
     let mut command = tool(&fixture);
-    command.args([
-        "run",
-        "--kind",
-        "graph",
-        "--all-functions",
-        "--args",
-        "1",
-        "-o",
-    ]);
+    command.args(["run", "--kind", "graph", "--all-functions"]);
+    command.args(["--args", "1", "--result", "-o"]);
     command.arg(&dump).arg("--").arg(program).arg("100");
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     let found = |words: &str| by_name(&fixture, &format!("graph --json {words}"), &dump);
@@ -139,21 +132,32 @@ fn chosen_calls_have_what_is_inside_them() {
     assert_eq!(found("--where took>100s"), counts(&[]));
     assert_eq!(found("-n 5").values().sum::<usize>(), 5);
     let text = |words: &str| ringmark(&fixture, words, &[&dump]).expect_code(0);
-    let first = text("graph --name middle -n 4").stdout_text();
-    let lines: Vec<_> = first
-        .lines()
-        .skip(3)
-        .map(|line| line[14..].trim())
-        .collect();
+    let lines_of = |words: &str| -> Vec<String> {
+        let text = text(words).stdout_text();
+        let lines = text.lines().skip_while(|line| !line.starts_with("---"));
+        let what = |line: &str| line.get(14..).unwrap_or(line).trim().to_owned();
+        lines.skip(1).map(what).collect()
+    };
+    let first = lines_of("graph --name middle -n 4");
     let expected = [
-        "middle() {",
-        "leaf();",
-        "leaf();",
-        "}",
-        "# 396 more lines (-n)",
+        "middle(0x0) {",
+        "leaf(0x0) = 0x0;",
+        "leaf(0x1) = 0x2;",
+        "} = 0x3",
     ];
-    assert_eq!(lines[..4], expected[..4], "{first}");
-    assert_eq!(first.lines().last(), Some(expected[4]), "{first}");
+    assert_eq!(first[..4], expected, "{first:?}");
+    assert!(first[4].ends_with("(-n)"), "{first:?}");
+    let typed = lines_of("graph --name outer --where arg1=7 --types *@arg1/i32,result/i32");
+    let expected = [
+        "outer(7) {",
+        "middle(7) {",
+        "leaf(7) = 14;",
+        "leaf(8) = 16;",
+        "} = 31",
+        "other(7) = 10;",
+        "} = 42",
+    ];
+    assert_eq!(typed, expected);
     let none = text("graph --where took>100s");
     assert!(
         none.stderr_text()

@@ -12,7 +12,7 @@ use ringmark_console::width::{SHORTEST_NAME, shorten, width};
 use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 use ringmark_decoder::{
     CallGraph, CallJsonWriter, CallLimits, Calls, ChosenCalls, Dump, Filter, GraphLine, OpenCall,
-    Output, Session, Step,
+    Output, Session, Step, WordForms,
 };
 
 use crate::input::trace_files::Input;
@@ -37,11 +37,16 @@ longjmp, end of thread), unseen (the end was not recorded) or open.
 A call that began before --from shows only its end, one that ends after --to
 only its beginning.
 
+Arguments and results that were recorded (--args, --result) are shown: in
+hexadecimal, or as --types says. FORM is i8 to i64, u8 to u64, x64, bool or
+char; arguments after the last that is named are left out.
+
 --name and --where choose calls, which are shown with what is inside them;
 --only leaves that out. --where may name took, and arg1 … and result, if they
 were recorded. 'report --by thread,name' sums up by thread.
 
 Examples:
+  ringmark graph run.rmk --types 'seek@arg1/i32,arg2/i64,result/i64'
   ringmark graph run.rmk --name handle --where 'took>20ms' -n 50
   ringmark graph run.rmk --min-time 100us
   ringmark graph /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
@@ -70,6 +75,10 @@ pub(crate) struct Args {
     /// Only calls that took at least this long, such as 100us
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
     min_time: Option<Duration>,
+    /// Show arguments and results of FUNCTION in these forms, such as 'neg@arg1/i32,result/i32'; may be
+    /// given several times
+    #[arg(long, value_name = "FUNCTION@arg1/FORM,…", conflicts_with = "json")]
+    types: Vec<String>,
     /// End after N lines; with --json after N calls
     #[arg(short = 'n', value_name = "N")]
     lines: Option<u64>,
@@ -134,7 +143,18 @@ impl Args {
         }
     }
 
+    /// The forms of arguments and results.
+    fn forms(&self) -> Result<WordForms, Failure> {
+        let mut forms = WordForms::default();
+        for text in &self.types {
+            let declared = forms.declare(text);
+            declared.map_err(|error| Failure::usage(format!("--types: {error}")))?;
+        }
+        Ok(forms)
+    }
+
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+        let forms = self.forms()?;
         let filter = self.calls.filter(dump)?;
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
@@ -155,7 +175,7 @@ impl Args {
         let mut write = |line: &GraphLine<'_>| {
             lines += 1;
             if written.is_ok() && self.lines.is_none_or(|most| lines <= most) {
-                written = write_line(line, shown, &mut out);
+                written = write_line(line, &forms, shown, &mut out);
             }
         };
         let mut calls = calls()?;
@@ -332,7 +352,12 @@ fn write_heading(shown: Shown, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a line: time, thread if there are several, then what it says, indented by its depth.
-fn write_line(line: &GraphLine<'_>, shown: Shown, out: &mut impl Write) -> io::Result<()> {
+fn write_line(
+    line: &GraphLine<'_>,
+    forms: &WordForms,
+    shown: Shown,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let thread = match shown.thread {
         Some(_) => shown.thread_cell(&thread_of(line.session, line.tid, shown.of_several)),
         None => String::new(),
@@ -349,7 +374,7 @@ fn write_line(line: &GraphLine<'_>, shown: Shown, out: &mut impl Write) -> io::R
     let indent = (2 * line.depth as usize).min(deepest.min(200));
     head.extend(iter::repeat_n(' ', indent));
     let mut text = Vec::new();
-    line.text(&mut text);
+    line.text_in(forms, &mut text);
     let Some(columns) = shown.columns else {
         write!(out, "{head}{on}")?;
         out.write_all(&text)?;
