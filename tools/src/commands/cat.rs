@@ -35,9 +35,9 @@ all that is in it; --level, --tid and times hold for every line. What is open at
 the end has the line of its beginning.
 
 --span shows what happened in one span, in the spans inside it and in functions,
-on every thread, whatever else happened meanwhile. IDs are in lines in a pipe and
-with --verbose; 'report --slowest' prints the command. If several spans have the
-ID, --pid, --host and times choose among them.
+on every thread, whatever else happened meanwhile. IDs are in lines in a pipe
+and with --verbose; 'report --slowest' prints the command. If several spans have
+the ID, --pid, --host and times choose among them.
 
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500
