@@ -76,7 +76,7 @@ fn calls_of_named_functions_stay_at_their_depth() {
     };
     let whole = calls("graph --json");
     for name in all.keys() {
-        let named = calls(&format!("graph --json --name {name}"));
+        let named = calls(&format!("graph --json --only --name {name}"));
         let expected: Vec<_> = whole.iter().filter(|call| call["name"] == **name).collect();
         assert!(!expected.is_empty(), "{name}");
         assert_eq!(named.iter().collect::<Vec<_>>(), expected, "{name}");
@@ -84,6 +84,85 @@ fn calls_of_named_functions_stay_at_their_depth() {
     let nothing = graph("graph --name nosuch*");
     assert!(nothing.stderr_text().contains("matches nothing shown"));
     assert_eq!(nothing.stdout_text().lines().count(), 3, "{nothing:?}");
+}
+
+/// How often each function is called in lines of `graph --json`.
+fn by_name(fixture: &Fixture, words: &str, dump: &Path) -> BTreeMap<String, usize> {
+    let text = ringmark(fixture, words, &[dump])
+        .expect_code(0)
+        .stdout_text();
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let call: Value = serde_json::from_str(line).expect("JSON");
+        let name = call["name"].as_str().expect("a name").to_owned();
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+fn counts(of: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    let counts = of.iter().map(|(name, calls)| ((*name).to_owned(), *calls));
+    counts.collect()
+}
+
+#[test]
+fn chosen_calls_have_what_is_inside_them() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-chosen");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let dump = fixture.path("chosen.rmk");
+    let mut command = tool(&fixture);
+    command.args(["run", "--kind", "graph", "--all-functions"]);
+    command.args(["--args", "1", "--result", "-o"]);
+    command.arg(&dump).arg("--").arg(program).arg("100");
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let found = |words: &str| by_name(&fixture, &format!("graph --json {words}"), &dump);
+    let middles = counts(&[("middle", 100), ("leaf", 200)]);
+    assert_eq!(found("--name middle"), middles);
+    assert_eq!(found("--name middle --only"), counts(&[("middle", 100)]));
+    // The rounds are numbered, and each passes its number on.
+    let one = [("outer", 1), ("middle", 1), ("leaf", 2), ("other", 1)];
+    assert_eq!(found("--name outer --where arg1=7"), counts(&one));
+    assert_eq!(
+        found("--where arg1=7 --where took>=0 --name other"),
+        counts(&[("other", 1)])
+    );
+    assert_eq!(found("--where took>100s"), counts(&[]));
+    assert_eq!(found("-n 5").values().sum::<usize>(), 5);
+    let text = |words: &str| ringmark(&fixture, words, &[&dump]).expect_code(0);
+    let lines_of = |words: &str| -> Vec<String> {
+        let text = text(words).stdout_text();
+        let lines = text.lines().skip_while(|line| !line.starts_with("---"));
+        let what = |line: &str| line.get(14..).unwrap_or(line).trim().to_owned();
+        lines.skip(1).map(what).collect()
+    };
+    let first = lines_of("graph --name middle -n 4");
+    let expected = [
+        "middle(0x0) {",
+        "leaf(0x0) = 0x0;",
+        "leaf(0x1) = 0x2;",
+        "} = 0x3",
+    ];
+    assert_eq!(first[..4], expected, "{first:?}");
+    assert!(first[4].ends_with("(-n)"), "{first:?}");
+    let typed = lines_of("graph --name outer --where arg1=7 --types *@arg1/i32,result/i32");
+    let expected = [
+        "outer(7) {",
+        "middle(7) {",
+        "leaf(7) = 14;",
+        "leaf(8) = 16;",
+        "} = 31",
+        "other(7) = 10;",
+        "} = 42",
+    ];
+    assert_eq!(typed, expected);
+    let none = text("graph --where took>100s");
+    assert!(
+        none.stderr_text()
+            .contains("--where took>100s holds for none of the calls")
+    );
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod functions_wait_events;
 mod functions_with_events;
 mod functions_with_events_ways;
 mod movable;
+mod one_request;
 mod real_programs;
 mod record_attached;
 mod with_events;

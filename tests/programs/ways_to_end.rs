@@ -73,6 +73,11 @@ fn main() -> ExitCode {
             panic!("the pool is empty");
         }
         "caught" => assert!(catch_unwind(|| panic!("a request failed")).is_err()),
+        "caught-goes-on" => {
+            assert!(catch_unwind(|| panic!("a request failed")).is_err());
+            event!("request.failed", id = 7_u64);
+            let _ = stdin().read_to_end(&mut Vec::new());
+        }
         "caught-exit-1" => {
             assert!(thread::spawn(|| panic!("a request failed")).join().is_err());
             exit(1);

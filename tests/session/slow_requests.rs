@@ -51,6 +51,9 @@ fn exactly_the_slow_requests_are_named() {
                 own.filter(|line| part == ": query " || line.contains(&format!("number={number}")));
             assert!(own.count() > 0, "{part} of {number} in\n{lines}");
         }
+        // Nothing of the others, which were served at the same time.
+        let requests = lines.lines().filter(|line| line.contains(": request "));
+        assert_eq!(requests.count(), 1, "{lines}");
     }
     // By a field; those that were cancelled have none.
     let named = report(&fixture, &["--where", "status>=500"], &fates);

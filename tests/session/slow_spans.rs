@@ -110,8 +110,11 @@ fn slow_calls() {
         );
         let lines = lines_of(&fixture, call);
         // Whole: from its beginning to its end, with the call inside.
+        let number = call["args"]["arg1"].as_u64().expect("a number");
+        let words = format!("({number:#x}, {:#x})", u32::from('s'));
+        let [serve, look_up] = [format!("| serve{words} {{\n"), format!("look_up{words};\n")];
         assert!(
-            lines.contains("| serve() {\n") && lines.contains("look_up();\n"),
+            lines.contains(&serve) && lines.contains(&look_up),
             "{call}\n{lines}"
         );
     }

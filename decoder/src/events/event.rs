@@ -88,8 +88,17 @@ impl<'a> Event<'a> {
         self.around == UNKNOWN && self.parent.is_none()
     }
 
+    /// Id of the span that it makes, ends or lies in, if the record says it; [`NO_SPAN`]: it lies in none.
+    ///
+    /// [`NO_SPAN`]: ringmark_format::schema::NO_SPAN
+    #[must_use]
+    pub fn named_span(&self) -> Option<u64> {
+        id_in(self.ty, &self.payload, self.ty.span_id)
+    }
+
     /// Id of the span around it, if the program says it.
-    pub(crate) fn named_parent(&self) -> Option<u64> {
+    #[must_use]
+    pub fn named_parent(&self) -> Option<u64> {
         id_in(self.ty, &self.payload, self.ty.parent_id)
     }
 

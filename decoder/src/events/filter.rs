@@ -80,6 +80,35 @@ impl Filter {
         times && names && self.level.is_none() && self.conditions.is_empty()
     }
 
+    /// The filter without names and conditions: times, threads and level alone.
+    #[must_use]
+    pub fn without_choice(&self) -> Self {
+        Self {
+            names: Vec::new(),
+            conditions: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The filter without conditions on values.
+    #[must_use]
+    pub fn without_conditions(&self) -> Self {
+        Self {
+            conditions: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The filter without times.
+    #[must_use]
+    pub fn without_times(&self) -> Self {
+        Self {
+            from: None,
+            to: None,
+            ..self.clone()
+        }
+    }
+
     /// Whether everything passes from some time on, or from the start.
     #[must_use]
     pub fn has_all_of_end(&self) -> bool {

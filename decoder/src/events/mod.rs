@@ -10,7 +10,7 @@
 //!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
 //! each [`open_span`]; [`gaps`] says where records are missing. [`call_took`]
-//! knows the durations of calls that have two records.
+//! knows the durations of calls that have two records. [`span_contents`] says which records belong to a span.
 
 mod apart;
 pub(crate) mod call_took;
@@ -29,6 +29,7 @@ mod open_span;
 pub(crate) mod payload;
 mod slot_records;
 pub(crate) mod span;
+pub(crate) mod span_contents;
 pub(crate) mod span_pairs;
 pub(crate) mod stats;
 pub(crate) mod stay;

@@ -1,7 +1,7 @@
 //! Calls as text: nested in braces, with the events between them as comments.
 //!
-//! A call with nothing inside it has one line. A brace that closes far from its opening names its
-//! function.
+//! A call with nothing inside it has one line. A brace that closes far from its opening, or after lines
+//! of other threads, names its function.
 //!
 //! Lines come in the order of time and are not kept: memory is bounded by the lines that wait, and
 //! by the calls that are open.
@@ -9,9 +9,13 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::events::event::{Event, Lost, Output};
+use crate::events::payload::FewBytes;
 use crate::show::call_json::CallLimits;
 use crate::show::text::event_text;
+use crate::show::word_forms::WordForms;
 use crate::sums::calls::{Call, Ended, Step};
+use crate::trace_file::function_words::FunctionWords;
+use crate::trace_file::functions::FunctionUse;
 use crate::trace_file::session::Session;
 use crate::trace_file::thread_states::ThreadDoes;
 use crate::words::escape;
@@ -26,8 +30,8 @@ const HELD_MAX: usize = 1 << 16;
 /// What a line says.
 #[derive(Debug)]
 enum What<'d> {
-    /// A call begins: its function.
-    Begin(&'d [u8]),
+    /// A call begins: its function, and the record of its entry, if that has arguments.
+    Begin(&'d [u8], Option<(FunctionUse, FewBytes)>),
     /// A call without an end on record.
     Passed(&'d [u8]),
     /// A call ends: the number of the line at which it begins, if that is known, and whether to
@@ -36,9 +40,10 @@ enum What<'d> {
         call: Call<'d>,
         begin: Option<u64>,
         is_named: bool,
+        result: Option<u64>,
     },
-    /// A whole call, with nothing inside it.
-    Whole(Call<'d>),
+    /// A whole call, with nothing inside it, and its result.
+    Whole(Call<'d>, Option<u64>),
     Event(Event<'d>),
     Lost(Lost<'d>),
     /// Its thread had no processor for so many ns.
@@ -121,8 +126,10 @@ pub struct CallGraph<'d> {
     /// Lines that were given out.
     given: u64,
     /// How many had been given out before the beginning of a call whose end was not, by the number
-    /// of that line.
-    above: HashMap<u64, u64>,
+    /// of that line; and how often the line after another was of another thread.
+    above: HashMap<u64, (u64, u64)>,
+    /// The thread of the line that was given out last, and how often that was another one.
+    last: (Option<u32>, u64),
     /// Calls that have begun and not ended, by [`Event::thread`].
     open: HashMap<u32, Vec<Open>>,
     /// When the latest record of each thread was written, in ns since its session's start.
@@ -139,6 +146,7 @@ impl<'d> CallGraph<'d> {
             first: 0,
             given: 0,
             above: HashMap::new(),
+            last: (None, 0),
             open: HashMap::new(),
             recorded_ns: HashMap::new(),
         }
@@ -256,7 +264,8 @@ impl<'d> CallGraph<'d> {
             Step::Left(call) => self.end(event, call),
             Step::Whole(call) => {
                 if !self.is_short(call) {
-                    self.show(whose, call.depth, What::Whole(call.clone()));
+                    let what = What::Whole(call.clone(), result_of(call, event));
+                    self.show(whose, call.depth, what);
                 }
             }
         }
@@ -279,7 +288,8 @@ impl<'d> CallGraph<'d> {
             if shown == Shown::Yes {
                 self.shown_in(thread);
             }
-            self.push(Whose::of(event), depth, What::Begin(name), shown)
+            let what = What::Begin(name, with_arguments(event));
+            self.push(Whose::of(event), depth, what, shown)
         });
         self.open.entry(thread).or_default().push(Open {
             line,
@@ -298,11 +308,12 @@ impl<'d> CallGraph<'d> {
         let held = place.and_then(|place| self.held.get_mut(place as usize));
         let has_inside = begun.is_none_or(|begun| begun.has_inside);
         let mut is_whole = false;
+        let result = result_of(call, event);
         if let Some(begin) = held {
             begin.shown = if is_hidden { Shown::No } else { Shown::Yes };
             is_whole = !is_hidden && !has_inside;
             if is_whole {
-                begin.what = What::Whole(call.clone());
+                begin.what = What::Whole(call.clone(), result);
             }
         }
         if is_hidden {
@@ -318,6 +329,7 @@ impl<'d> CallGraph<'d> {
                 call: call.clone(),
                 begin: line,
                 is_named: line.is_none(),
+                result,
             };
             self.push(Whose::of(event), call.depth, what, Shown::Yes);
         }
@@ -328,7 +340,7 @@ impl<'d> CallGraph<'d> {
         let Some(line) = self.held.front_mut() else {
             return false;
         };
-        if !matches!(line.what, What::Begin(_)) || line.shown == Shown::No {
+        if !matches!(line.what, What::Begin(..)) || line.shown == Shown::No {
             return true;
         }
         let min_ns = self.limits.min_ns.unwrap_or(0);
@@ -365,15 +377,20 @@ impl<'d> CallGraph<'d> {
         if line.shown == Shown::No {
             return;
         }
+        if self.last.0 != line.thread {
+            self.last = (line.thread, self.last.1 + 1);
+        }
+        let turns = self.last.1;
         match &mut line.what {
-            What::Begin(_) => drop(self.above.insert(number, self.given)),
+            What::Begin(..) => drop(self.above.insert(number, (self.given, turns))),
             What::End {
                 begin: Some(begin),
                 is_named,
                 ..
             } => {
-                let above = self.above.remove(begin).unwrap_or(self.given);
-                *is_named = self.given - above > FAR_LINES;
+                let (above, then) = self.above.remove(begin).unwrap_or((self.given, turns));
+                // A line of another thread between them hides which brace it closes.
+                *is_named = self.given - above > FAR_LINES || then != turns;
             }
             _ => {}
         }
@@ -388,7 +405,7 @@ impl GraphLine<'_> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         match &self.what {
-            What::End { call, .. } | What::Whole(call) => call.duration_ns(),
+            What::End { call, .. } | What::Whole(call, _) => call.duration_ns(),
             What::Off(_, ns) => Some(*ns),
             _ => None,
         }
@@ -400,20 +417,40 @@ impl GraphLine<'_> {
         matches!(self.what, What::Lost(_))
     }
 
-    /// Appends what the line says, without indentation and line feed.
+    /// Appends what the line says, without indentation and line feed. Arguments and results, if they were recorded,
+    /// are in hexadecimal.
     pub fn text(&self, out: &mut Vec<u8>) {
+        self.text_in(&WordForms::default(), out);
+    }
+
+    /// The same, with arguments and results in these forms.
+    pub fn text_in(&self, forms: &WordForms, out: &mut Vec<u8>) {
         match &self.what {
-            What::Begin(name) => {
-                called(name, out);
+            What::Begin(name, entry) => {
+                let entry = entry.as_ref();
+                let entry = entry.map(|(meaning, payload)| (meaning, &payload[..]));
+                called_with(name, entry, forms, out);
                 out.extend_from_slice(b" {");
             }
             What::Passed(name) => {
                 called(name, out);
                 out.push(b';');
             }
-            What::End { call, is_named, .. } => end(call, *is_named, out),
-            What::Whole(call) => {
-                called(&call.function.name, out);
+            What::End {
+                call,
+                is_named,
+                result,
+                ..
+            } => {
+                out.push(b'}');
+                returned(call, *result, forms, out);
+                remark(call, *is_named, out);
+            }
+            What::Whole(call, result) => {
+                let entry = call.entry.as_ref();
+                let entry = entry.map(|(meaning, payload)| (*meaning, &payload[..]));
+                called_with(&call.function.name, entry, forms, out);
+                returned(call, *result, forms, out);
                 out.push(b';');
                 remark(call, false, out);
             }
@@ -440,9 +477,49 @@ fn called(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn end(call: &Call<'_>, is_named: bool, out: &mut Vec<u8>) {
-    out.push(b'}');
-    remark(call, is_named, out);
+/// The same with the arguments that the record of the entry has.
+fn called_with(
+    name: &[u8],
+    entry: Option<(&FunctionUse, &[u8])>,
+    forms: &WordForms,
+    out: &mut Vec<u8>,
+) {
+    let mut arguments = Vec::new();
+    if let Some((meaning, payload)) = entry {
+        let words = FunctionWords::read(*meaning, payload);
+        forms.arguments(name, &words, &mut arguments);
+    }
+    if arguments.is_empty() {
+        return called(name, out);
+    }
+    escape::text(name, out);
+    if name.ends_with(b")") {
+        out.push(b' ');
+    }
+    out.extend_from_slice(&arguments);
+}
+
+/// Appends ` = 5`, if the result was recorded.
+fn returned(call: &Call<'_>, result: Option<u64>, forms: &WordForms, out: &mut Vec<u8>) {
+    if let Some(word) = result {
+        out.extend_from_slice(b" = ");
+        forms.result(&call.function.name, word, out);
+    }
+}
+
+/// The record of an entry, if it has arguments.
+fn with_arguments(event: &Event<'_>) -> Option<(FunctionUse, FewBytes)> {
+    let meaning = event.ty.function?;
+    let words = FunctionWords::read(meaning, &event.payload);
+    let has_arguments = words.arguments().next().is_some();
+    has_arguments.then(|| (meaning, FewBytes::of(&event.payload)))
+}
+
+/// The result of a call that ended with this event, if that was recorded.
+fn result_of(call: &Call<'_>, event: &Event<'_>) -> Option<u64> {
+    let meaning = event.ty.function?;
+    let is_its_exit = meaning.exit && call.ended == Ended::Returned;
+    is_its_exit.then(|| FunctionWords::read(meaning, &event.payload).result)?
 }
 
 /// Appends the function's name, if it is wanted, and how the call ended, if it did not return.

@@ -14,3 +14,4 @@ mod open_spans_json;
 mod shared;
 pub(crate) mod text;
 pub(crate) mod unplaced;
+pub(crate) mod word_forms;

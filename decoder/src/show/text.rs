@@ -162,7 +162,8 @@ impl<'a> TextWriter<'a> {
         out.extend_from_slice(&self.thread);
         self.push_indent(out);
         push_front(span.ty.level, span.target, span.name, out);
-        span_head("span", (span.id, span.parent, span.took_ns()), out);
+        let kind = if span.is_call() { "call" } else { "span" };
+        span_head(kind, (span.id, span.parent, span.took_ns()), out);
         if let Some(entered) = &span.entered {
             // Where records are lost these are what is known at least.
             let is = if entered.is_whole { "=" } else { ">=" };

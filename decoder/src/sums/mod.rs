@@ -1,7 +1,7 @@
 //! What many events say together: the [`figures`] of a trace, and what they are made of.
 //!
 //! [`calls`] pairs function records (`call_walk`: those of a whole trace; `certain_calls`: which of
-//! them are open for certain), [`function_times`] sums
+//! them are open for certain, [`chosen_calls`]: those that a filter chooses), [`function_times`] sums
 //! the calls of each function ([`call_figures`]: what a table says of them), [`changes`]
 //! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
@@ -17,6 +17,7 @@ mod call_walk;
 pub(crate) mod calls;
 mod certain_calls;
 pub(crate) mod changes;
+pub(crate) mod chosen_calls;
 mod complete;
 pub(crate) mod cover;
 pub(crate) mod durations;

@@ -1,6 +1,6 @@
 //! What waits in one thread for what is around it, as paths from there.
 
-use crate::sums::paths::{Inside, PathSums, Paths, merge};
+use crate::sums::paths::{Choice, Inside, PathSums, Paths, merge};
 use crate::trace_file::finished_spans::lies_in;
 
 /// Most that waits in a thread. What ended first is then taken together.
@@ -37,8 +37,13 @@ pub(super) struct Thread {
     entered: Vec<(u64, u64)>,
 }
 
-/// The name at the end of a path, unless that is left out, and what is said of it.
-pub(super) type Named = (Option<usize>, PathSums);
+/// The name at the end of a path, unless that is left out, what is said of it, and whether it is chosen.
+pub(super) type Named = (Option<usize>, PathSums, Choice);
+
+/// The same of something that has begun, and has no end here.
+pub(super) fn endless(name: usize) -> Named {
+    (Some(name), PathSums::endless(), Choice::default())
+}
 
 impl Thread {
     pub(super) const fn new(root: Option<usize>, has_spans: bool) -> Self {
@@ -76,7 +81,7 @@ impl Thread {
     ) {
         let mut all = self.take_since(from, found);
         all.extend(more);
-        let all = around(named, all);
+        let all = around(named, all, found);
         if self.waiting.len() >= WAITING_MAX {
             self.join();
         }
@@ -107,12 +112,7 @@ impl Thread {
         self.open.truncate(depth);
         if self.has_spans {
             match loose {
-                true => self.end(
-                    (from, from),
-                    Vec::new(),
-                    (Some(name), PathSums::endless()),
-                    found,
-                ),
+                true => self.end((from, from), Vec::new(), endless(name), found),
                 false => self.open.push(Open {
                     name,
                     from,
@@ -200,8 +200,8 @@ impl Thread {
             return;
         }
         while let Some(open) = self.open.pop() {
-            let named = (Some(open.name), PathSums::endless());
-            self.end((open.from, u64::MAX), Vec::new(), named, found);
+            let ticks = (open.from, u64::MAX);
+            self.end(ticks, Vec::new(), endless(open.name), found);
         }
         for ended in self.waiting.drain(..) {
             found.settle(self.root, ended.all);
@@ -210,7 +210,7 @@ impl Thread {
 }
 
 /// What lies in something, with that around it.
-pub(super) fn around((name, sums): Named, mut all: Inside) -> Inside {
+pub(super) fn around((name, sums, choice): Named, mut all: Inside, found: &mut Paths) -> Inside {
     match name {
         Some(name) => {
             all.iter_mut().for_each(|(path, _)| path.insert(0, name));
@@ -220,5 +220,8 @@ pub(super) fn around((name, sums): Named, mut all: Inside) -> Inside {
         None => {}
     }
     merge(&mut all);
+    if name.is_some() {
+        found.choose(choice, &all);
+    }
     all
 }

@@ -16,7 +16,7 @@ use crate::events::span::Span;
 use crate::events::span_pairs::{Paired, SpanPairs};
 use crate::sums::calls::{Call, Calls, Step, module_name};
 use crate::sums::path_thread::{Thread, around};
-use crate::sums::paths::{LONGEST, PathSums, Paths};
+use crate::sums::paths::{Choice, ChosenPaths, LONGEST, PathSums, Paths};
 use crate::sums::span_paths::SpanPaths;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::functions::Function;
@@ -40,6 +40,20 @@ impl Dump {
     #[must_use]
     pub fn paths(&self, filter: &Filter, tracers: Option<Vec<u64>>) -> Paths {
         self.walk_paths(Walk::new(self, filter, tracers))
+    }
+
+    /// The paths from calls and spans that pass `chosen`, beside those from all of their names. Of both only what has
+    /// ended counts. `filter` and `tracers`: as in [`Self::paths`].
+    #[must_use]
+    pub fn chosen_paths(
+        &self,
+        chosen: &Filter,
+        filter: &Filter,
+        tracers: Option<Vec<u64>>,
+    ) -> ChosenPaths {
+        let mut walk = Walk::new(self, filter, tracers);
+        walk.choose(chosen);
+        self.walk_paths(walk).into_chosen()
     }
 
     /// The same, each path with its root before it. Spans and calls shorter than `min_ns` are left out, and
@@ -67,6 +81,8 @@ struct Walk<'d, 'f> {
     /// Threads and times of what counts.
     filter: &'f Filter,
     min_ns: u64,
+    /// What is chosen, and what may have the name of that.
+    chosen: Option<(Filter, Filter)>,
     roots: Option<PathRoots<'f, 'd>>,
     /// The spans of several records that are open.
     pairs: SpanPairs,
@@ -86,6 +102,7 @@ impl<'d, 'f> Walk<'d, 'f> {
         Self {
             filter,
             min_ns: 0,
+            chosen: None,
             roots: None,
             pairs: SpanPairs::of_part(dump, filter),
             calls: Calls::new(tracers),
@@ -94,6 +111,22 @@ impl<'d, 'f> Walk<'d, 'f> {
             threads: HashMap::new(),
             processes: HashMap::new(),
             functions: HashMap::new(),
+        }
+    }
+
+    fn choose(&mut self, chosen: &Filter) {
+        self.chosen = Some((chosen.clone(), chosen.without_conditions()));
+        self.found.gather_chosen();
+    }
+
+    /// Whether a span is chosen.
+    fn choice(&self, span: &Span<'_>) -> Choice {
+        let Some((chosen, like)) = &self.chosen else {
+            return Choice::default();
+        };
+        Choice {
+            is_chosen: chosen.passes_span(span),
+            is_like: like.passes_span(span),
         }
     }
 
@@ -121,10 +154,12 @@ impl<'d, 'f> Walk<'d, 'f> {
     /// The thread of an event.
     fn thread(&mut self, event: &Event<'d>) -> &mut Thread {
         let (roots, found) = (self.roots, &mut self.found);
+        // What is chosen is known when it has ended.
+        let is_known_late = self.chosen.is_some() || event.session.has_spans;
         self.threads.entry(event.thread()).or_insert_with(|| {
             let names = roots.map(|roots| roots(PathRoot::Thread(event)));
             let root = names.and_then(|names| found.root(&names));
-            Thread::new(root, event.session.has_spans)
+            Thread::new(root, is_known_late)
         })
     }
 
@@ -165,7 +200,8 @@ impl<'d, 'f> Walk<'d, 'f> {
         let sums = PathSums::timed(span.took_ns(), span.self_ns);
         let (is_shown, sums) = self.sums(passes, sums, span.took_ns());
         let name = is_shown.then(|| self.found.name(span.name, span.target));
-        self.spans.ended(span, (name, sums), root, &mut self.found);
+        let named = (name, sums, self.choice(span));
+        self.spans.ended(span, named, root, &mut self.found);
     }
 
     /// A native span has ended.
@@ -177,6 +213,7 @@ impl<'d, 'f> Walk<'d, 'f> {
         let sums = PathSums::timed(span.took_ns(), own_ns).with(span.times);
         let (is_shown, sums) = self.sums(passes, sums, span.took_ns());
         let name = is_shown.then(|| self.found.name(span.name, span.target));
+        let named = (name, sums, self.choice(span));
         let process = event.session.process;
         // Spans over threads that were made in it.
         let own = span.id.map(|id| (process, id));
@@ -193,17 +230,17 @@ impl<'d, 'f> Walk<'d, 'f> {
                 all.extend(more);
                 let root = thread.root;
                 self.spans
-                    .place((process, parent), all, (name, sums), root, &mut self.found);
+                    .place((process, parent), all, named, root, &mut self.found);
             }
             // What lies in it is known; what it lies in is not.
             None if event.is_unplaced() => {
                 let mut all = thread.take_since(from, &mut self.found);
                 all.extend(more);
                 self.found.unplaced += 1;
-                let all = around((name, sums), all);
+                let all = around(named, all, &mut self.found);
                 self.found.settle(thread.root, all);
             }
-            None => thread.end((from, to), more, (name, sums), &mut self.found),
+            None => thread.end((from, to), more, named, &mut self.found),
         }
     }
 
@@ -246,12 +283,19 @@ impl<'d, 'f> Walk<'d, 'f> {
                 self.sums(true, sums, call.took_ns())
             }
         };
+        let choice = match step {
+            Step::Left(call) | Step::Whole(call) if self.chosen.is_some() => {
+                let span = call.as_span(event);
+                span.map(|span| self.choice(&span)).unwrap_or_default()
+            }
+            _ => Choice::default(),
+        };
         let _ = self.thread(event);
         let Some(thread) = self.threads.get_mut(&event.thread()) else {
             return;
         };
         let found = &mut self.found;
-        let (shown, sums) = (sums.0.then_some(name), sums.1);
+        let shown = (sums.0.then_some(name), sums.1, choice);
         match step {
             Step::Entered { depth, loose, .. } => {
                 thread.enter((name, event.tick), *depth as usize, *loose, found);
@@ -259,16 +303,16 @@ impl<'d, 'f> Walk<'d, 'f> {
             Step::Left(call) => match call.entered_tick {
                 Some(from) => {
                     let ticks = (from, event.tick);
-                    thread.leave(ticks, call.depth as usize, (shown, sums), found);
+                    thread.leave(ticks, call.depth as usize, shown, found);
                 }
                 None => {
                     let path = found.path(thread.root, name);
-                    found.add(path, &sums);
+                    found.add(path, &shown.1);
                 }
             },
             Step::Whole(call) => {
                 let from = call.entered_tick.unwrap_or(event.tick);
-                thread.end((from, event.tick), Vec::new(), (shown, sums), found);
+                thread.end((from, event.tick), Vec::new(), shown, found);
             }
         }
     }
@@ -285,7 +329,11 @@ impl<'d, 'f> Walk<'d, 'f> {
             self.found.deeper += 1;
             return;
         }
-        names.insert(0, self.name(call.session, call.function, call.id));
+        let own = self.name(call.session, call.function, call.id);
+        let choice = call.as_span(event).map(|span| self.choice(&span));
+        self.found
+            .choose(choice.unwrap_or_default(), &vec![(vec![own], sums)]);
+        names.insert(0, own);
         let root = self.thread(event).root;
         self.found
             .settle(root, vec![(names.into_iter().rev().collect(), sums)]);

@@ -81,6 +81,27 @@ pub struct Paths {
     pub unplaced: u64,
     name_places: HashMap<PathName, usize>,
     places: HashMap<(Option<usize>, usize), usize>,
+    /// The paths from what is chosen, and from what has such names; `None`: nothing is asked for.
+    apart: Option<Box<ChosenPaths>>,
+}
+
+/// The paths from spans and calls that were chosen, beside those from all of their names: each begins with one
+/// of them, whatever is around that. The members of both have the names of one list.
+#[derive(Debug, Default)]
+pub struct ChosenPaths {
+    /// From what was chosen.
+    pub chosen: Paths,
+    /// From all that has the name of something that was chosen.
+    pub all: Paths,
+}
+
+/// What a span or a call is for [`ChosenPaths`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// It is chosen.
+    pub(super) is_chosen: bool,
+    /// It may have the name of one that is.
+    pub(super) is_like: bool,
 }
 
 impl PathSums {
@@ -230,6 +251,46 @@ impl Paths {
             }
             self.add(path, &sums);
         }
+    }
+
+    /// Has it gather paths from what is chosen.
+    pub(super) fn gather_chosen(&mut self) {
+        self.apart = Some(Box::default());
+    }
+
+    /// Takes something that has ended, and all in it: paths from there.
+    pub(super) fn choose(&mut self, choice: Choice, all: &Inside) {
+        let Some(apart) = &mut self.apart else { return };
+        if choice.is_chosen {
+            apart.chosen.settle(None, all.clone());
+        }
+        if choice.is_like {
+            apart.all.settle(None, all.clone());
+        }
+    }
+
+    /// The paths from what was chosen.
+    pub(super) fn into_chosen(self) -> ChosenPaths {
+        let mut found = self.apart.map(|apart| *apart).unwrap_or_default();
+        found.chosen.names.clone_from(&self.names);
+        found.all.names = self.names;
+        found
+    }
+
+    /// The places of the paths that go on from others with one more member: by place of the other, plus 1; those
+    /// with one member at 0.
+    #[must_use]
+    pub fn inside(&self) -> Vec<Vec<usize>> {
+        let mut inside = vec![Vec::new(); self.paths.len() + 1];
+        for (place, path) in self.paths.iter().enumerate() {
+            inside[path.around.map_or(0, |around| around + 1)].push(place);
+        }
+        inside
+    }
+
+    /// What lies in something that was chosen and in nothing inside that. In the order of [`Self::names`].
+    pub fn directly_inside(&self) -> Vec<(Option<usize>, PathSums)> {
+        self.sums_by(|path| (path.depth == 1).then_some(Some(path.name)))
     }
 
     /// What threads did at the end of each path and in nothing that lay inside, by place of the path.

@@ -6,8 +6,8 @@ use ringmark_format::schema::Shape;
 
 use crate::events::event::Event;
 use crate::events::span::Span;
-use crate::sums::path_thread::{Named, around};
-use crate::sums::paths::{Inside, PathSums, Paths, merge};
+use crate::sums::path_thread::{Named, around, endless};
+use crate::sums::paths::{Choice, Inside, PathSums, Paths, merge};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::schema::EventType;
 
@@ -97,7 +97,7 @@ impl<'d> SpanPaths<'d> {
             self.ended.insert(own);
         }
         let all = own.map(|own| self.take_from(own)).unwrap_or_default();
-        let all = around(named, all);
+        let all = around(named, all, found);
         self.put(parent, all, root, found);
     }
 
@@ -110,7 +110,8 @@ impl<'d> SpanPaths<'d> {
         root: Option<usize>,
         found: &mut Paths,
     ) {
-        self.put(Some(parent), around(named, inside), root, found);
+        let all = around(named, inside, found);
+        self.put(Some(parent), all, root, found);
     }
 
     fn put(&mut self, parent: Option<Key>, all: Inside, root: Option<usize>, found: &mut Paths) {
@@ -139,12 +140,10 @@ impl<'d> SpanPaths<'d> {
         // What is inside began later.
         for (own, made) in made.into_iter().rev() {
             let name = passes(made.ty).then(|| found.name(&made.ty.name, &made.ty.origin.target));
-            let named = match name {
-                Some(_) => (name, PathSums::endless()),
-                None => (None, PathSums::default()),
-            };
+            let left_out = (None, PathSums::default(), Choice::default());
+            let named = name.map_or(left_out, endless);
             let root = roots.get(&own.0).copied().flatten();
-            let all = around(named, self.take_from(own));
+            let all = around(named, self.take_from(own), found);
             self.put(made.around, all, root, found);
         }
         for (own, waiting) in self.waiting.drain() {

@@ -231,6 +231,12 @@ impl Session {
         self.switched.cpus()
     }
 
+    /// Whether its events may lie in finished spans, its own or those of another session of its process.
+    #[must_use]
+    pub const fn has_finished_spans(&self) -> bool {
+        self.has_spans
+    }
+
     /// Whether switches of the threads of its process were recorded.
     #[must_use]
     pub fn has_switches(&self) -> bool {

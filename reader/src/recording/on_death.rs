@@ -213,20 +213,9 @@ impl DeathWatch {
 }
 
 /// File name of the dump of a session's process, such as `shop-812-SIGSEGV.rmk` or `shop-812-exit-1.rmk`: service
-/// or process, pid, end. The name comes from the traced process, so only harmless characters of it
-/// are kept.
+/// or process, pid, end.
 #[must_use]
 pub fn dump_name(session: &Session, ending: Ending) -> String {
-    let harmless = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = session.name().chars().take(64).map(harmless).collect();
-    let name = name.trim_start_matches('.');
-    let name = if name.is_empty() { "session" } else { name };
     let end = match (ending.status(), ending.signal()) {
         (Some(status), _) => format!("exit-{status}"),
         (None, Some(signal)) => {
@@ -234,5 +223,23 @@ pub fn dump_name(session: &Session, ending: Ending) -> String {
         }
         (None, None) => ending.word().to_owned(),
     };
-    format!("{name}-{}-{end}.rmk", session.pid())
+    file_name(session, &end)
+}
+
+/// File name of a dump of a session's process that is written for a reason. The names come from the traced process,
+/// so only harmless characters of them are kept.
+#[must_use]
+pub fn file_name(session: &Session, reason: &str) -> String {
+    let harmless = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let plain = |text: &str| text.chars().take(64).map(harmless).collect::<String>();
+    let name = plain(&session.name());
+    let name = name.trim_start_matches('.');
+    let name = if name.is_empty() { "session" } else { name };
+    format!("{name}-{}-{}.rmk", session.pid(), plain(reason))
 }

@@ -368,3 +368,41 @@ fn files_of_the_dead_are_named_by_how_they_ended() {
         }
     }
 }
+
+/// A panic that is caught, and an event of a name, leave a file while the process goes on.
+#[test]
+fn a_caught_panic_and_a_named_event_are_kept() {
+    for (words, name) in [
+        (&["--ends", "panic"][..], "panic"),
+        (&["--on", "request.*"], "request.failed"),
+    ] {
+        let fixture = Fixture::new("named-event");
+        let deaths = fixture.path("deaths");
+        fs::create_dir_all(&deaths).unwrap();
+        fs::create_dir_all(fixture.sessions()).unwrap();
+        fs::set_permissions(fixture.sessions(), fs::Permissions::from_mode(0o700)).unwrap();
+        let deaths_text = deaths.display().to_string();
+        let watch = ["record", "--all", "--on-death", &deaths_text];
+        let mut watch = tool(&fixture, true, &[&watch[..], words].concat());
+        let watch = Running::start(&mut watch).unwrap();
+        watch.wait_until_in(&[POLLS, PPOLLS, SLEEPS[0], SLEEPS[1]]);
+        let mut program = fixture.program(exe("caught"), "mode=overwrite");
+        program.arg("caught-goes-on").stdin(Stdio::piped());
+        let mut program = Running::start(&mut program).unwrap();
+        let end = format!("-{}-{name}.rmk", program.id());
+        let shown = wait_until(SOON, "a whole file", || {
+            let files = fs::read_dir(&deaths).unwrap().flatten().map(|e| e.path());
+            let mut files = files.map(|file| file.display().to_string());
+            let file = files.find(|file| file.ends_with(&end))?;
+            let shown = run(&mut tool(&fixture, true, &["cat", &file]), SOON).unwrap();
+            (shown.code() == 0).then(|| shown.stdout_text())
+        });
+        assert!(shown.contains("a request failed"), "{shown}");
+        assert!(shown.contains("request.failed"), "{shown}");
+        // It was no death.
+        assert!(program.child().try_wait().unwrap().is_none(), "{name}");
+        drop(program.kill().unwrap());
+        watch.signal(Signal::INT).unwrap();
+        let _ = watch.finish(SOON).expect_code(0);
+    }
+}

@@ -11,7 +11,8 @@ use ringmark_console::wide::WideOption;
 use ringmark_console::width::{SHORTEST_NAME, shorten, width};
 use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 use ringmark_decoder::{
-    CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session, Step,
+    CallGraph, CallJsonWriter, CallLimits, Calls, ChosenCalls, Dump, Filter, GraphLine, OpenCall,
+    Output, Session, Step, WordForms,
 };
 
 use crate::input::trace_files::Input;
@@ -36,7 +37,17 @@ longjmp, end of thread), unseen (the end was not recorded) or open.
 A call that began before --from shows only its end, one that ends after --to
 only its beginning.
 
+Arguments and results that were recorded (--args, --result) are shown: in
+hexadecimal, or as --types says. FORM is i8 to i64, u8 to u64, x64, bool or
+char; arguments after the last that is named are left out.
+
+--name and --where choose calls, which are shown with what is inside them;
+--only leaves that out. --where may name took, and arg1 … and result, if they
+were recorded. 'report --by thread,name' sums up by thread.
+
 Examples:
+  ringmark graph run.rmk --types 'seek@arg1/i32,arg2/i64,result/i64'
+  ringmark graph run.rmk --name handle --where 'took>20ms' -n 50
   ringmark graph run.rmk --min-time 100us
   ringmark graph /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
       --to 2026-01-31T12:00:01Z
@@ -50,13 +61,27 @@ pub(crate) struct Args {
     /// Only calls with fewer than N calls around them
     #[arg(short = 'D', long, value_name = "N")]
     max_depth: Option<u32>,
-    /// Only calls of functions whose names match, at their depth: '*' is any text, '?' any character; may
-    /// be given several times
+    /// Only calls of functions whose names match, and what is inside: '*' is any text, '?' any character;
+    /// may be given several times
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
+    /// Only calls that have FIELD=VALUE, or != < <= > >=, such as took>20ms, and what is inside; may be
+    /// given several times
+    #[arg(long = "where", value_name = "FIELD=VALUE")]
+    conditions: Vec<String>,
+    /// Leave out what is inside the calls that --name and --where choose
+    #[arg(long)]
+    only: bool,
     /// Only calls that took at least this long, such as 100us
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
     min_time: Option<Duration>,
+    /// Show arguments and results of FUNCTION in these forms, such as 'neg@arg1/i32,result/i32'; may be
+    /// given several times
+    #[arg(long, value_name = "FUNCTION@arg1/FORM,…", conflicts_with = "json")]
+    types: Vec<String>,
+    /// End after N lines; with --json after N calls
+    #[arg(short = 'n', value_name = "N")]
+    lines: Option<u64>,
     #[command(flatten)]
     json: JsonOption,
     #[command(flatten)]
@@ -90,16 +115,46 @@ impl Args {
         }
     }
 
-    /// The functions that are named; all pass, if none is.
-    fn names(&self) -> Filter {
-        let mut names = Filter::new();
+    /// The calls that are chosen; `None`: all are.
+    fn chosen(&self, dump: &Dump, records: &Filter) -> anyhow::Result<Option<ChosenCalls>> {
+        let mut filter = Filter::new();
         for name in &self.name {
-            names.name(name);
+            filter.name(name);
         }
-        names
+        for condition in &self.conditions {
+            let added = filter.condition(condition).map(drop);
+            added.map_err(|error| Failure::usage(format!("--where: {error}")))?;
+        }
+        if filter.is_empty() {
+            return Ok(None);
+        }
+        let tracers = self.calls.tracers(dump)?;
+        let chosen = ChosenCalls::new(dump, (filter, records), tracers, self.only);
+        Ok(Some(chosen))
+    }
+
+    /// Says which option let nothing pass.
+    fn tell_nothing(&self, dump: &Dump) {
+        if !self.conditions.is_empty() {
+            let conditions = printable(&self.conditions.join(", "));
+            note(&format!("--where {conditions} holds for none of the calls"));
+        } else if let Some(wanted) = self.name.first() {
+            note(&printable(&format!("--name {}", no_name(dump, wanted))));
+        }
+    }
+
+    /// The forms of arguments and results.
+    fn forms(&self) -> Result<WordForms, Failure> {
+        let mut forms = WordForms::default();
+        for text in &self.types {
+            let declared = forms.declare(text);
+            declared.map_err(|error| Failure::usage(format!("--types: {error}")))?;
+        }
+        Ok(forms)
     }
 
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+        let forms = self.forms()?;
         let filter = self.calls.filter(dump)?;
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
@@ -116,27 +171,31 @@ impl Args {
         write_heading(shown, &mut out)?;
         let mut graph = CallGraph::new(self.limits());
         let mut written = Ok(());
-        let mut is_empty = true;
+        let mut lines = 0;
         let mut write = |line: &GraphLine<'_>| {
-            is_empty = false;
-            if written.is_ok() {
-                written = write_line(line, shown, &mut out);
+            lines += 1;
+            if written.is_ok() && self.lines.is_none_or(|most| lines <= most) {
+                written = write_line(line, &forms, shown, &mut out);
             }
         };
         let mut calls = calls()?;
-        let names = self.names();
+        let chosen = self.chosen(dump, &filter)?;
         let mut flat = 0_u64;
         calls.walk(dump, &filter, |item, steps, depth| {
             let of_one_record = steps.iter().filter(|step| is_of_one_record(step));
             flat += of_one_record.count() as u64;
-            if let Some(steps) = named(&names, item, steps) {
+            if let Some(steps) = of(chosen.as_ref(), item, steps) {
                 graph.take(item, &steps, depth as u32, &mut write);
             }
         });
         graph.finish(write);
         written?;
-        if let Some(wanted) = self.name.first().filter(|_| is_empty) {
-            note(&printable(&format!("--name {}", no_name(dump, wanted))));
+        if lines == 0 {
+            self.tell_nothing(dump);
+        }
+        let more = self.lines.map_or(0, |most| lines.saturating_sub(most));
+        if more > 0 {
+            writeln!(out, "# {} (-n)", counted(more, "more line"))?;
         }
         if flat > 0 {
             note(&format!(
@@ -161,24 +220,29 @@ impl Args {
         let (mut lines, mut written) = (Vec::new(), Ok(()));
         let filter = self.calls.filter(dump)?;
         let mut calls = Calls::new(self.calls.tracers(dump)?);
-        let names = self.names();
+        let chosen = self.chosen(dump, &filter)?;
+        let mut left = self.lines.unwrap_or(u64::MAX);
         calls.walk(dump, &filter, |item, steps, _| {
             let Output::Event(event) = item else { return };
-            let steps = named(&names, item, steps).unwrap_or_default();
+            let steps = of(chosen.as_ref(), item, steps).unwrap_or_default();
             for step in steps.iter() {
                 writer.write(event, step, &mut lines);
             }
             if written.is_ok() {
-                written = out.write_all(&lines);
+                written = out.write_all(first(&lines, &mut left));
             }
             lines.clear();
         });
         written?;
         let open = calls.open_elsewhere();
-        open.filter(|call| names.passes_cut_call(call.target(), &call.function.name))
+        let chosen = chosen.as_ref();
+        let is_chosen = |call: &&OpenCall<'_>| {
+            chosen.is_none_or(|of| of.passes_cut(call.target(), &call.function.name))
+        };
+        open.filter(is_chosen)
             .for_each(|call| writer.take_open(call));
         writer.finish(&mut lines);
-        out.write_all(&lines)?;
+        out.write_all(first(&lines, &mut left))?;
         Ok(out.finish()?)
     }
 }
@@ -188,26 +252,28 @@ fn is_of_one_record(step: &Step<'_>) -> bool {
     matches!(step, Step::Whole(call) if call.known_depth().is_none())
 }
 
-/// The steps of an item whose functions `names` lets pass; `None`: the item is not shown. A loss always is.
-fn named<'s, 'd>(
-    names: &Filter,
+/// The steps of an item that are chosen; `None`: the item is not shown.
+fn of<'s, 'd>(
+    chosen: Option<&ChosenCalls>,
     item: &Output<'d>,
     steps: &'s [Step<'d>],
 ) -> Option<Cow<'s, [Step<'d>]>> {
-    let Output::Event(event) = item else {
-        return Some(Cow::Borrowed(steps));
-    };
-    if names.is_empty() {
-        return Some(Cow::Borrowed(steps));
+    match chosen {
+        Some(chosen) => chosen.of(item, steps),
+        None => Some(Cow::Borrowed(steps)),
     }
-    let passes = |step: &&Step<'_>| match step {
-        Step::Entered { function, .. } => names.passes_cut_call(event.target(), &function.name),
-        Step::Left(call) | Step::Whole(call) => {
-            names.passes_cut_call(call.target(), &call.function.name)
-        }
-    };
-    let steps: Vec<_> = steps.iter().filter(passes).cloned().collect();
-    (!steps.is_empty()).then_some(Cow::Owned(steps))
+}
+
+/// As many of these lines as are left of those that are wanted.
+fn first<'l>(lines: &'l [u8], left: &mut u64) -> &'l [u8] {
+    let mut end = 0;
+    while *left > 0
+        && let Some(line) = lines[end..].iter().position(|byte| *byte == b'\n')
+    {
+        end += line + 1;
+        *left -= 1;
+    }
+    &lines[..end]
 }
 
 /// Whose a line is: its thread, with its process if there are several hosts.
@@ -286,7 +352,12 @@ fn write_heading(shown: Shown, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a line: time, thread if there are several, then what it says, indented by its depth.
-fn write_line(line: &GraphLine<'_>, shown: Shown, out: &mut impl Write) -> io::Result<()> {
+fn write_line(
+    line: &GraphLine<'_>,
+    forms: &WordForms,
+    shown: Shown,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let thread = match shown.thread {
         Some(_) => shown.thread_cell(&thread_of(line.session, line.tid, shown.of_several)),
         None => String::new(),
@@ -303,7 +374,7 @@ fn write_line(line: &GraphLine<'_>, shown: Shown, out: &mut impl Write) -> io::R
     let indent = (2 * line.depth as usize).min(deepest.min(200));
     head.extend(iter::repeat_n(' ', indent));
     let mut text = Vec::new();
-    line.text(&mut text);
+    line.text_in(forms, &mut text);
     let Some(columns) = shown.columns else {
         write!(out, "{head}{on}")?;
         out.write_all(&text)?;

@@ -34,8 +34,9 @@ namespace, that follows in parentheses; '?' is a number that is not known.
 Below the table is what was removed, to make room, before it was read.
 
 -v adds the rings of each session: how full they are, how many events come, how
-far back they reach, what was lost. It says where they are streamed to, how the
-session ended, and what its threads did last and have open.
+far back they reach (WINDOW), how long they last at the present rate (LASTS),
+what was lost, and which ring= keeps the last minute. It says where they are
+streamed to, how the session ended, and what its threads did last and have open.
 
 With FILE, the sessions that are in trace files or in a store. -v adds where
 they come from and what their threads did last.

@@ -128,6 +128,9 @@ impl Listed {
             table.fit(columns);
             table.write(out, Style::detect())?;
         }
+        if let Some(line) = ring_table::history(&details.rings) {
+            writeln!(out, "{pids}: {line}")?;
+        }
         let ending = self.info.ending.map(|ending| ending.to_string());
         let stream = self.stream.iter().map(stream_line);
         for line in stream.chain(ending) {

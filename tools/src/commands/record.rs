@@ -9,6 +9,7 @@ use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 
 use crate::input::trace_files;
 use crate::recording::attached::Attached;
+use crate::recording::named_triggers::Names;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
@@ -45,11 +46,13 @@ Examples:
   ringmark record -o run.rmk -- ./server --port 80
   ringmark record -p 812 --kind graph --for 1s
   ringmark record -p 812 --rotate 64M --keep 10
-  ringmark record --all --on-death /var/lib/ringmark
+  ringmark record --all --on-death /var/lib/ringmark --ends panic
 
 Files of --on-death are named by process, pid and end: shop-812-SIGSEGV.rmk,
 shop-812-exit-1.rmk. DIR must be there. --ends all writes one after exit status
-0, too.
+0, too, --ends panic one for a panic that is caught, --on NAME one for an event
+or a span: shop-812-panic.rmk, half a second later, while the program goes on,
+and at most one in ten seconds of each session.
 
 Where a program did not end well, the last lines say how it ended, what each
 thread did last, and which spans it had open.")]
@@ -67,6 +70,10 @@ pub(crate) struct Args {
     /// After which ends --on-death writes one
     #[arg(long, value_enum, default_value_t = Ends::Crash, requires = "on_death")]
     ends: Ends,
+    /// With --on-death: write one, too, when an event or a span whose name matches comes, while the
+    /// process goes on; may be given several times
+    #[arg(long, value_name = "GLOB", requires = "on_death")]
+    on: Vec<String>,
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     #[arg(conflicts_with_all = ["command", "on_death"])]
@@ -96,6 +103,8 @@ pub(crate) struct Args {
 enum Ends {
     /// Every end but exit status 0: a signal, another status, a panic, an end that is not known
     Crash,
+    /// The same, and each panic that is caught, while the process goes on
+    Panic,
     /// Every end
     All,
 }
@@ -103,7 +112,7 @@ enum Ends {
 impl From<Ends> for on_death::Ends {
     fn from(ends: Ends) -> Self {
         match ends {
-            Ends::Crash => Self::Crash,
+            Ends::Crash | Ends::Panic => Self::Crash,
             Ends::All => Self::All,
         }
     }
@@ -131,7 +140,8 @@ struct Target {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if let Some(directory) = &self.on_death {
-            return deaths::watch(directory, self.file.codec(), self.ends.into());
+            let names = Names::new(&self.on, self.ends == Ends::Panic);
+            return deaths::watch(directory, self.file.codec(), (self.ends.into(), names));
         }
         let result = self.record();
         if let Ok(outcome) = &result {

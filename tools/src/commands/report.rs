@@ -49,6 +49,11 @@ of two, and may be wrong by a factor of up to two.
 inside spans: how often, and how long, on that path. TOTAL of a function that
 calls itself counts each of its calls. For programs: 'export --format folded'.
 
+With --where, --paths and --callees show where the time of the slow ones goes:
+each tree begins with what --where chooses. EACH and SELF are the mean times in
+one of those, ALL EACH and ALL SELF in one of all with their names. A line
+without a COUNT is of what only the others called.
+
 --diff compares the spans and functions of FILE, called A, with those of OTHER,
 called B. Each name has two rows: A with the change from A to B, B with the same
 in per cent. CHANGE is that of MEAN, or of what --sort names. A name that each
@@ -70,6 +75,7 @@ Examples:
   ringmark report run.rmk --html -o run.html
   ringmark report run.rmk --where 'took>20ms' --name 'http.*'
   ringmark report run.rmk --callers malloc --sort count -n 5
+  ringmark report run.rmk --name 'http.*' --where 'took>20ms' --paths
   ringmark report run.rmk --by path --name 'index.*' --sort p99
   ringmark report before.rmk --diff after.rmk --sort p99
   ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
@@ -197,16 +203,36 @@ impl Args {
     fn show_paths(&self, process: Option<u32>) -> anyhow::Result<Exit> {
         let dump = self.read_or_ask(process)?;
         let filter = self.figures.records(&dump)?;
-        let paths = dump.paths(&filter, self.figures.calls.tracers(&dump)?);
+        let tracers = self.figures.calls.tracers(&dump)?;
         let shown = report_paths::Shown {
             sort: self.sort,
             lines: self.lines,
             columns: self.wide.columns(),
             part: self.figures.part(),
         };
+        let conditions = &self.figures.conditions;
         let mut out = self.sink();
-        self.paths.write(&dump, &paths, &shown, &mut out)?;
+        let mut is_empty = false;
+        if conditions.is_empty() {
+            let paths = dump.paths(&filter, tracers);
+            self.paths.write(&dump, &paths, &shown, &mut out)?;
+        } else {
+            let mut chosen = self.figures.filter(&dump)?;
+            self.paths.add_to(&mut chosen);
+            let found = dump.chosen_paths(&chosen, &filter, tracers);
+            is_empty = found.chosen.paths.is_empty();
+            if conditions.has_fields() {
+                let how = conditions.words().join(" ");
+                let found = (&found, how.as_str());
+                self.paths.write_chosen(&dump, found, &shown, &mut out)?;
+            } else {
+                self.paths.write(&dump, &found.chosen, &shown, &mut out)?;
+            }
+        }
         out.finish()?;
+        if is_empty {
+            note(&conditions.closest(&filter, &dump));
+        }
         Ok(exit(&dump, process.is_some()))
     }
 

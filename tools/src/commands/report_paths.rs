@@ -2,29 +2,43 @@
 
 use std::io::Write;
 
-use ringmark_decoder::{Dump, Filter, PathName, Paths};
+use ringmark_decoder::{ChosenPaths, Dump, Filter, PathName, Paths};
 
 use crate::options::event_filter::no_name;
 use crate::options::rows::{LinesOption, SortBy};
-use crate::tables::cover;
 use crate::tables::path_table::{self, Order};
+use crate::tables::{chosen_table, cover};
 use ringmark_console::{Failure, Sink, Style, printable};
 
 /// Options that ask for something else of a report.
-const OTHERS: [&str; 6] = ["name", "conditions", "slowest", "diff", "html", "json"];
+const OTHERS: [&str; 4] = ["slowest", "diff", "html", "json"];
+/// The same where names are given another way.
+const NAMED: [&str; 5] = ["name", "slowest", "diff", "html", "json"];
+/// The same where all counts.
+const ALL: [&str; 7] = [
+    "name",
+    "conditions",
+    "level",
+    "slowest",
+    "diff",
+    "html",
+    "json",
+];
 
 /// Options that ask for paths.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(multiple = false)]
 pub(super) struct PathOptions {
-    /// Show one tree of all ways by which calls and spans were reached, with counts and times
+    /// Show one tree of all ways by which calls and spans were reached, with counts and times; with
+    /// --name or --where the trees of what they choose, with --where beside those of all of its names
     #[arg(long, conflicts_with_all = OTHERS)]
     paths: bool,
     /// Show who called functions, or was around spans, whose names match
-    #[arg(long, value_name = "GLOB", conflicts_with_all = OTHERS)]
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ALL)]
     callers: Option<String>,
-    /// Show what functions called, or what was in spans, whose names match
-    #[arg(long, value_name = "GLOB", conflicts_with_all = OTHERS)]
+    /// Show what functions called, or what was in spans, whose names match; with --where in those
+    /// that it chooses, beside all
+    #[arg(long, value_name = "GLOB", conflicts_with_all = NAMED)]
     callees: Option<String>,
 }
 
@@ -41,6 +55,50 @@ impl PathOptions {
     /// Whether one of them is given.
     pub(super) const fn is_given(&self) -> bool {
         self.paths || self.callers.is_some() || self.callees.is_some()
+    }
+
+    /// Narrows what is chosen to the functions or spans that are named.
+    pub(super) fn add_to(&self, chosen: &mut Filter) {
+        if let Some(name) = &self.callees {
+            chosen.name(name);
+        }
+    }
+
+    /// Writes the table of what was chosen: `how` in the user's words.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(super) fn write_chosen(
+        &self,
+        dump: &Dump,
+        (found, how): (&ChosenPaths, &str),
+        shown: &Shown,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let order = Order::of(shown.sort)?;
+        for line in cover::lines(dump).iter().chain(&shown.part) {
+            writeln!(out, "{line}")?;
+        }
+        let mut table = match &self.callees {
+            Some(name) => {
+                let name = printable(name);
+                writeln!(
+                    out,
+                    "what '{name}' called, of those with {how}, beside all; times are means of one '{name}'"
+                )?;
+                chosen_table::callees(found, order, shown.columns)
+            }
+            None => {
+                writeln!(
+                    out,
+                    "spans and calls with {how}, beside all of their names; times but TOTAL are means of one of them"
+                )?;
+                chosen_table::tree(found, order, shown.columns)
+            }
+        };
+        shown.lines.cut(&mut table);
+        table.fit(shown.columns);
+        Ok(table.write(out, Style::detect())?)
     }
 
     /// Writes the table that is asked for.

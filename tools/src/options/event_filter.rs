@@ -237,6 +237,11 @@ impl ConditionOptions {
         self.name.is_empty() && self.conditions.is_empty() && self.level.is_none()
     }
 
+    /// Whether there are conditions on values.
+    pub(crate) const fn has_fields(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
     /// The options as they were given, for a person.
     pub(crate) fn words(&self) -> Vec<String> {
         let named = |option: &str, text: &String| format!("{option} {text}");

@@ -179,7 +179,7 @@ impl Screen {
             session: end.session,
             thread: self.thread(end.comm(), end.tid()),
             level: span.ty.level,
-            name: printable(&String::from_utf8_lossy(span.name)),
+            name: printable(&String::from_utf8_lossy(span.name)) + called(span),
             took_ns: Some(span.total_ns),
             values,
         };
@@ -290,6 +290,14 @@ impl Screen {
             false => line.insert_str(0, colour),
         }
         out.extend_from_slice(format!("{line}{plain}\n").as_bytes());
+    }
+}
+
+/// What follows the name of a call, unless that has its parameters.
+fn called(span: &Span<'_>) -> &'static str {
+    match span.is_call() && !span.name.ends_with(b")") {
+        true => "()",
+        false => "",
     }
 }
 

@@ -1,30 +1,42 @@
 //! `record --on-death`: a trace file for each process that dies.
 
 use std::path::Path;
+use std::thread;
 
 use anyhow::Context;
 use ringmark_reader::on_death::{self, Ends};
 use ringmark_reader::{Codec, DeathWatch};
 
 use crate::output::endings;
+use crate::recording::named_triggers::{self, Names};
 use ringmark_console::signals::Signals;
 use ringmark_console::units::count;
 use ringmark_console::{Exit, Failure, note, printable};
 
 /// Holds all sessions until Ctrl-C, and writes a trace file into `directory` for each one whose
-/// process dies.
+/// process dies, and when an event of one of `names` comes.
 ///
 /// # Errors
 /// The directory is not there.
-pub(crate) fn watch(directory: &Path, codec: Codec, ends: Ends) -> anyhow::Result<Exit> {
+pub(crate) fn watch(
+    directory: &Path,
+    codec: Codec,
+    (ends, names): (Ends, Option<Names>),
+) -> anyhow::Result<Exit> {
     check_directory(directory)?;
     let signals = Signals::watch().context("watching signals")?;
     let mut failed = false;
     let mut watch = DeathWatch::new(directory, codec);
     watch.set_ends(ends);
-    watch.run(&signals.stop, |report| {
-        failed |= matches!(report, on_death::WatchReport::Failed(_));
-        tell(&report);
+    thread::scope(|scope| {
+        if let Some(names) = &names {
+            let stop = &signals.stop;
+            scope.spawn(move || named_triggers::watch(directory, codec, names, stop));
+        }
+        watch.run(&signals.stop, |report| {
+            failed |= matches!(report, on_death::WatchReport::Failed(_));
+            tell(&report);
+        });
     });
     Ok(Exit::lost_if(failed))
 }

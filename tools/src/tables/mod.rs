@@ -2,6 +2,7 @@
 //! and hosts.
 
 pub(crate) mod change_table;
+pub(crate) mod chosen_table;
 pub(crate) mod cover;
 pub(crate) mod event_table;
 pub(crate) mod host_table;

@@ -58,7 +58,7 @@ impl Order {
         }
     }
 
-    fn sort<T>(self, rows: &mut [T], of: impl Fn(&T) -> (Vec<u8>, PathSums)) {
+    pub(super) fn sort<T>(self, rows: &mut [T], of: impl Fn(&T) -> (Vec<u8>, PathSums)) {
         rows.sort_by_cached_key(|row| {
             let (name, sums) = of(row);
             (Reverse(self.figure(&sums)), name)
@@ -72,10 +72,7 @@ fn mean(sums: &PathSums) -> Option<u64> {
 
 /// All paths as a tree: each line has what took place there, indented below what was around it.
 pub(crate) fn tree(paths: &Paths, order: Order, columns: Option<usize>) -> Table {
-    let mut inside: Vec<Vec<usize>> = vec![Vec::new(); paths.paths.len() + 1];
-    for (place, path) in paths.paths.iter().enumerate() {
-        inside[path.around.map_or(0, |around| around + 1)].push(place);
-    }
+    let mut inside = paths.inside();
     let of = |place: &usize| {
         let path = &paths.paths[*place];
         (paths.names[path.name].name.clone(), path.sums)
@@ -112,6 +109,12 @@ pub(crate) fn flat(
     table(&rows, of, paths, columns)
 }
 
+/// A name below what is around it. Deeper ones stand below each other where there is no room.
+pub(super) fn indented(name: &str, depth: usize, columns: Option<usize>) -> String {
+    let deepest = columns.map_or(usize::MAX, |columns| columns / 4);
+    format!("{}{name}", " ".repeat((2 * depth).min(deepest)))
+}
+
 fn row(paths: &Paths, name: Option<usize>, depth: usize, sums: PathSums) -> Row {
     let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
     let name = name.map(|name| &paths.names[name]);
@@ -130,15 +133,13 @@ fn table(rows: &[Row], of: &'static str, paths: &Paths, columns: Option<usize>) 
     let headings = headings.chain([">TOTAL", ">SELF", ">MEAN", of, "TARGET"]);
     let mut table = Table::new(&headings.collect::<Vec<_>>());
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), duration);
-    // Deeper ones stand below each other where there is no room.
-    let deepest = columns.map_or(usize::MAX, |columns| columns / 4);
     for row in rows {
-        let indent = " ".repeat((2 * row.depth).min(deepest));
         let mut cells = vec![count(row.sums.count)];
         cells.extend(has_no_end.then(|| count(row.sums.no_end)));
         let times = [row.sums.total(), row.sums.own(), mean(&row.sums)];
         cells.extend(times.map(time));
-        cells.extend([format!("{indent}{}", row.name), row.target.clone()]);
+        let name = indented(&row.name, row.depth, columns);
+        cells.extend([name, row.target.clone()]);
         table.row(cells);
     }
     let unknown: u64 = rows.iter().map(|row| row.sums.unknown_self).sum();

@@ -8,7 +8,7 @@ use ringmark_reader::SessionInfo;
 use ringmark_reader::info::RingInfo;
 use serde_json::json;
 
-use ringmark_console::units::{count, size};
+use ringmark_console::units::{count, duration, size};
 use ringmark_console::{Table, printable};
 
 /// How many events were begun in each ring, at one moment.
@@ -37,9 +37,16 @@ pub(crate) struct RingRow {
     fill_percent: u64,
     lost: u64,
     events_per_s: f64,
+    /// Bytes that records take.
+    bytes_per_s: f64,
     window_s: Option<f64>,
     wait_ns: u64,
 }
+
+/// The history for which a size of rings is said, in seconds.
+const HISTORY_S: f64 = 60.0;
+/// Most bytes of a ring that is advised.
+const ADVISED_MAX: u64 = 1 << 40;
 
 /// The rings of a session that `dump` has; `before` was counted that many seconds earlier.
 pub(crate) fn rows(
@@ -55,6 +62,7 @@ pub(crate) fn rows(
             .and_then(|(slot, session)| slot.covered_ns(&session.clock));
         let new = slot.map_or(0, Slot::reservations);
         let old = before.0.get(&(info.uuid, ring.slot)).copied();
+        let events_per_s = new.saturating_sub(old.unwrap_or(0)) as f64 / seconds;
         RingRow {
             tid: ring.tid,
             thread: ring.thread_name.clone(),
@@ -63,12 +71,63 @@ pub(crate) fn rows(
             filled: ring.pages_filled,
             fill_percent: ring.fill_percent(),
             lost: ring.lost.iter().fold(0, |sum, n| sum.saturating_add(*n)),
-            events_per_s: new.saturating_sub(old.unwrap_or(0)) as f64 / seconds,
+            events_per_s,
+            bytes_per_s: events_per_s * slot.map_or(0.0, event_bytes),
             window_s: covered_ns.map(|ns| ns as f64 / 1e9),
             wait_ns: ring.wait_ns,
         }
     };
     info.rings.iter().map(row).collect()
+}
+
+/// Mean bytes of an event in the pages that are here, with their share of the page's header.
+fn event_bytes(slot: &Slot) -> f64 {
+    let summaries = || slot.pages.iter().map(|page| page.summary);
+    let bytes: u64 = summaries().map(|summary| u64::from(summary.end)).sum();
+    let events: u64 = summaries().map(|summary| summary.reservations()).sum();
+    bytes as f64 / events.max(1) as f64
+}
+
+/// A line about how long the rings last, and the settings with which each lasts a minute; `None`: no events come.
+pub(crate) fn history(rings: &[RingRow]) -> Option<String> {
+    let lasting = rings.iter().filter_map(RingRow::lasts_s);
+    let shortest = lasting.fold(f64::INFINITY, f64::min);
+    if shortest == f64::INFINITY {
+        return None;
+    }
+    if shortest >= HISTORY_S {
+        return Some("at this rate each ring lasts a minute or longer".to_owned());
+    }
+    let fastest = rings
+        .iter()
+        .map(|ring| ring.bytes_per_s)
+        .fold(0.0, f64::max);
+    let pages = rings.iter().map(|ring| u64::from(ring.page_bytes));
+    // The oldest page is gone before the newest one is full.
+    let wanted = (fastest * HISTORY_S) as u64 + pages.max().unwrap_or(0);
+    let ring = wanted.min(ADVISED_MAX).next_power_of_two();
+    // The first half of a session has rings of the wanted size.
+    let session = (2 * ring)
+        .saturating_mul(rings.len() as u64)
+        .next_power_of_two();
+    let (ring, session) = (setting(ring), setting(session));
+    Some(format!(
+        "at this rate the busiest ring lasts {}; for 60 s: RINGMARK=ring={ring},session={session}",
+        lasting_words(shortest)
+    ))
+}
+
+fn lasting_words(seconds: f64) -> String {
+    duration((seconds * 1e9) as u64)
+}
+
+/// A power of two of bytes, as settings have it.
+fn setting(bytes: u64) -> String {
+    match bytes.trailing_zeros() {
+        30.. => format!("{}G", bytes >> 30),
+        20.. => format!("{}M", bytes >> 20),
+        _ => format!("{}K", (bytes >> 10).max(4)),
+    }
 }
 
 fn slot_of(session: &Session, index: u32) -> Option<&Slot> {
@@ -85,6 +144,7 @@ pub(crate) fn table(rings: &[RingRow]) -> Table {
         ">EVENTS/S",
         ">LOST",
         ">WINDOW",
+        ">LASTS",
     ]);
     for ring in rings {
         table.row(vec![
@@ -96,6 +156,7 @@ pub(crate) fn table(rings: &[RingRow]) -> Table {
             count(ring.lost),
             ring.window_s
                 .map_or("-".to_owned(), |s| format!("{s:.3} s")),
+            ring.lasts_s().map_or("-".to_owned(), lasting_words),
         ]);
     }
     table
@@ -104,6 +165,12 @@ pub(crate) fn table(rings: &[RingRow]) -> Table {
 impl RingRow {
     fn bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
+    }
+
+    /// How long what is written now stays at the present rate, in seconds; `None`: nothing is written.
+    fn lasts_s(&self) -> Option<f64> {
+        let kept = u64::from(self.pages.saturating_sub(1)) * u64::from(self.page_bytes);
+        (self.bytes_per_s > 0.0).then(|| kept as f64 / self.bytes_per_s)
     }
 
     /// The ring as an item of `threads`.
@@ -117,7 +184,53 @@ impl RingRow {
             "events_per_s": self.events_per_s,
             "lost": self.lost,
             "window_s": self.window_s,
+            "lasts_s": self.lasts_s(),
             "ring_wait_ns": self.wait_ns,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring of four pages of 64 KiB.
+    fn ring(bytes_per_s: f64) -> RingRow {
+        RingRow {
+            tid: 1,
+            thread: "worker".to_owned(),
+            pages: 4,
+            page_bytes: 64 << 10,
+            filled: 4,
+            fill_percent: 100,
+            lost: 0,
+            events_per_s: bytes_per_s / 16.0,
+            bytes_per_s,
+            window_s: None,
+            wait_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_minute_of_the_busiest_ring_is_said() {
+        let page = f64::from(64_u32 << 10);
+        let line = history(&[ring(page), ring(2.0 * page), ring(0.0)]);
+        // 120 pages and one more; three rings of that size in the first half.
+        let expected =
+            "at this rate the busiest ring lasts 1.50 s; for 60 s: RINGMARK=ring=8M,session=64M";
+        assert_eq!(line.as_deref(), Some(expected));
+        assert_eq!(ring(page).lasts_s(), Some(3.0));
+        assert_eq!(history(&[ring(0.0)]), None);
+        let quiet = history(&[ring(page / 100.0)]);
+        assert_eq!(
+            quiet.as_deref(),
+            Some("at this rate each ring lasts a minute or longer")
+        );
+    }
+
+    #[test]
+    fn sizes_are_those_of_settings() {
+        let sizes = [1 << 12, 1 << 18, 1 << 23, 1 << 34].map(setting);
+        assert_eq!(sizes, ["4K", "256K", "8M", "16G"]);
     }
 }

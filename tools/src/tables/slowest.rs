@@ -44,7 +44,8 @@ pub(crate) fn write(
             let line = line.replace('\n', " ");
             writeln!(out, "          {line}")?;
         }
-        if let Some(words) = source.command(span, quoted) {
+        if let Some(mut words) = source.command(span, quoted) {
+            words.extend(span.id.map(|_| "--tree".to_owned()));
             writeln!(out, "          {}", in_lines(&words, columns))?;
         }
     }
@@ -213,7 +214,7 @@ pub(crate) struct Source<'s> {
 }
 
 impl Source<'_> {
-    /// The words of the command that shows what happened in the threads of a span while it lasted;
+    /// The words of the command that shows what happened in a span, or in the thread of a call while it lasted;
     /// `None`: standard input is not there a second time. `word` makes a word of a file's path.
     fn command(&self, span: &Span<'_>, word: Word) -> Option<Vec<String>> {
         let shows = if span.is_call() { "graph" } else { "cat" };
@@ -233,8 +234,13 @@ impl Source<'_> {
         let to = span.end.wall_ns().saturating_add(1);
         words.extend(["--from".to_owned(), stamp(from)]);
         words.extend(["--to".to_owned(), stamp(to)]);
-        for tid in span.tids() {
-            words.extend(["--tid".to_owned(), tid.to_string()]);
+        match span.id {
+            // What is in it may be on other threads, too.
+            Some(id) => words.extend(["--span".to_owned(), id.to_string()]),
+            None => {
+                let tids = span.tids().into_iter();
+                words.extend(tids.flat_map(|tid| ["--tid".to_owned(), tid.to_string()]));
+            }
         }
         Some(words)
     }
