@@ -14,7 +14,7 @@ need_release_tools() {
     for name in cargo gcc readelf objcopy strip dpkg-deb python3 gzip; do
         command -v "$name" >/dev/null || fail "program $name: not found; on Debian it is in gcc, binutils, dpkg or python3"
     done
-    if [[ $(cargo zigbuild --version 2>/dev/null) != *" $ZIGBUILD" || $(python3 -m ziglang version 2>/dev/null) != "$ZIG" ]]; then
+    if [[ $(cargo-zigbuild --version 2>/dev/null) != *" $ZIGBUILD" || $(python3 -m ziglang version 2>/dev/null) != "$ZIG" ]]; then
         echo "installing: cargo-zigbuild $ZIGBUILD and zig $ZIG into $target/tools/release" >&2
         python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade --target "$target/tools/release" \
             "cargo-zigbuild==$ZIGBUILD" "ziglang==$ZIG" || fail "they cannot be had: pip says why"
