@@ -59,7 +59,8 @@ install -m 755 "$built/libringmark_c.so" "$root/lib/libringmark.so.0"
 ln -sf libringmark.so.0 "$root/lib/libringmark.so"
 install -m 644 "$built/libringmark_c.a" "$root/lib/libringmark.a"
 strip "$root/lib/libringmark.so.0"
-strip --strip-debug "$root/lib/libringmark.a"
+# Half of the library would be what LLVM alone could read, for a kind of linking that C programs do not use.
+strip --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$root/lib/libringmark.a"
 # fill FILE TO: a text in which the prefix and the version are set.
 fill() {
     sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/$1" >"$root/lib/$2/${1%.in}"

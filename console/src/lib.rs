@@ -29,6 +29,9 @@ pub mod units;
 pub mod wide;
 pub mod width;
 
+/// What `--version` prints after the name: the version of these crates, and the commit that was built where it is known.
+pub const VERSION: &str = env!("RINGMARK_VERSION");
+
 pub use failure::{Exit, Failure, report, text};
 pub use options::{HELP_COLUMNS, TerminalOptions, prepare, refuse};
 pub use sink::Sink;

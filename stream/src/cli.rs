@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, refuse, report};
+use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, VERSION, refuse, report};
 
 use crate::commands::{certs, collect, store, stream};
 
 /// Streams what programs record to a collector, and keeps what came
 #[derive(Debug, Parser)]
-#[command(name = "ringmark", version)]
+#[command(name = "ringmark", version = VERSION)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,

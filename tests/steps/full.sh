@@ -185,7 +185,32 @@ packages_long() {
     fi
     made=$(mktemp -d) || return 1
     packaging/debian/build "$made" && packaging/debian/check "$made"/*.deb &&
-        packaging/debian/boot "$made"/*.deb && packaging/crates/check --install || status=1
+        packaging/debian/boot "$made"/*.deb && upgrade "$made"/*.deb && packaging/crates/check --install --minimal || status=1
+    rm -rf "$made"
+    return "$status"
+}
+
+# There is no other version yet: this one under an earlier number.
+upgrade() {
+    local earlier=${1%/*}/earlier
+    dpkg-deb --raw-extract "$1" "$earlier" && sed -i 's/^Version: .*/Version: 0.0.1/' "$earlier/DEBIAN/control" &&
+        dpkg-deb -Zxz -z1 --root-owner-group --build "$earlier" "$earlier.deb" >/dev/null &&
+        packaging/debian/upgrade "$earlier.deb" "$1"
+}
+
+step_release() {
+    local name made status=0
+    for name in dpkg-deb debootstrap unshare python3; do
+        command -v "$name" >/dev/null && continue
+        echo "release: program $name" >>"$RINGMARK_SKIP_LOG"
+        return 0
+    done
+    if ((EUID != 0)); then
+        echo "release: needs root" >>"$RINGMARK_SKIP_LOG"
+        return 0
+    fi
+    made=$(mktemp -d) || return 1
+    packaging/release "$made/dist" && packaging/check "$made/dist" || status=1
     rm -rf "$made"
     return "$status"
 }

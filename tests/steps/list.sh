@@ -4,7 +4,7 @@ EVERYDAY=(tools fmt style clippy build unit system loom)
 
 # `.ci/run` runs some of these after the others: those first that have not passed for longest. None may take longer
 # than 50 minutes, but the last: it takes hours, and is for a person to run.
-FULL=(doc deny models handlers mutants documents builds arm browser alerts packages benches fuzz fleet query
+FULL=(doc deny models handlers mutants documents builds arm browser alerts packages release benches fuzz fleet query
     sizes-ring sizes-attach sizes-export sizes-functions sizes-hostile sizes-profile sizes-record sizes-screens sizes-session
     sizes-store sizes-stream sizes-fleet)
 HOURS=sizes-fleet
@@ -30,6 +30,7 @@ about() {
         browser) echo "pages and traces in a browser, installed if it can be had" ;;
         alerts) echo "names of figures, and days of alert rules in fast motion, by Prometheus' own tool if it can be had" ;;
         packages) echo "every crate for the registry can be packed and installed; the Debian package in a booted system" ;;
+        release) echo "all of a release, and its package and archive in fresh systems without compilers and network" ;;
         benches) echo "what benches/compare runs, but rivals that must be fetched; PERFORMANCE.md is as recorded" ;;
         fuzz) echo "libFuzzer with ASan over everything that comes from outside, 60 s per target" ;;
         fleet) echo "the crate that needs Arrow and speaks with clouds: warnings are errors, and its tests" ;;

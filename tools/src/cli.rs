@@ -10,7 +10,7 @@ use std::io::Write;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ringmark_console::width::wrap;
-use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, columns, note, refuse};
+use ringmark_console::{Exit, HELP_COLUMNS, TerminalOptions, VERSION, columns, note, refuse};
 
 use crate::commands::{
     cat, clean, compact, cut, demo, doctor, events, export, functions, graph, list, profile, query,
@@ -33,7 +33,7 @@ Examples:
 
 /// Records what traced programs do, and shows it
 #[derive(Debug, Parser)]
-#[command(name = "ringmark", version, after_help = EXIT_CODES)]
+#[command(name = "ringmark", version = VERSION, after_help = EXIT_CODES)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,

@@ -15,11 +15,11 @@ pub(crate) fn own_calls() -> Vec<u64> {
         libc::pthread_sigmask as *const () as u64,
         libc::sigaltstack as *const () as u64,
         libc::getpid as *const () as u64,
-        libc::gettid as *const () as u64,
         libc::syscall as *const () as u64,
         libc::__errno_location as *const () as u64,
     ]
     .to_vec();
     calls.push(super::x86_64::set_cancel_state());
+    calls.push(super::x86_64::get_thread_id());
     calls
 }

@@ -10,8 +10,12 @@ use ringmark_console::shell::quoted;
 /// File name of the shared object.
 pub(crate) const LIBRARY: &str = "libringmark_functions.so";
 
-/// The package that this program was built from. Cargo builds the shared object from it, too.
-const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+/// The package that this program was built from. Cargo builds the shared object from it, too. A release, which has the
+/// shared object, does not say where it was built.
+const MANIFEST: &str = match option_env!("RINGMARK_COMMIT") {
+    Some(_) => "",
+    None => concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+};
 
 /// Finds the shared object: every way to trace functions begins here.
 ///

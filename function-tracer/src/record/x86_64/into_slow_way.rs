@@ -45,6 +45,9 @@ const PTHREAD_CANCEL_DISABLE: u32 = 1;
 /// The C library's `pthread_setcancelstate`: a program may define one of its own, and have it traced.
 static SET_CANCEL_STATE: AtomicPtr<c_void> = AtomicPtr::new(nothing as *mut c_void);
 
+/// The C library's `gettid`, which those before 2.30 do not have: a reference to it would keep all of this from loading.
+static GET_THREAD_ID: AtomicPtr<c_void> = AtomicPtr::new(nothing as *mut c_void);
+
 /// In the place of a function that was not found.
 extern "C" fn nothing() {}
 
@@ -58,10 +61,15 @@ pub(crate) fn find_in_library() {
     if IS_LOOKED_FOR.load(Relaxed) {
         return;
     }
-    // SAFETY: the name is a text; the function changes nothing.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_setcancelstate".as_ptr()) };
-    if !found.is_null() {
-        SET_CANCEL_STATE.store(found, Relaxed);
+    for (name, place) in [
+        (c"pthread_setcancelstate", &SET_CANCEL_STATE),
+        (c"gettid", &GET_THREAD_ID),
+    ] {
+        // SAFETY: the name is a text; the function changes nothing.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        if !found.is_null() {
+            place.store(found, Relaxed);
+        }
     }
     second_frames::decide();
     IS_LOOKED_FOR.store(true, Relaxed);
@@ -70,6 +78,11 @@ pub(crate) fn find_in_library() {
 /// Address of the function that the slow way calls to have a cancellation wait.
 pub(in crate::record) fn set_cancel_state() -> u64 {
     SET_CANCEL_STATE.load(Relaxed) as u64
+}
+
+/// Address of the C library's `gettid`, which the standard library calls.
+pub(in crate::record) fn get_thread_id() -> u64 {
+    GET_THREAD_ID.load(Relaxed) as u64
 }
 
 /// All signals but those that an instruction raises itself: where one of these is blocked, the kernel

@@ -39,7 +39,7 @@ mod vectors;
 
 pub(crate) use handler_safe::{add, raise};
 pub(crate) use into_slow_way::find_in_library;
-pub(in crate::record) use into_slow_way::set_cancel_state;
+pub(in crate::record) use into_slow_way::{get_thread_id, set_cancel_state};
 pub(crate) use measured_function::{MEASURED_SITE, call_measured};
 pub(crate) use processor::{alternate_stack, current_cpu, has_shadow_stack, trap};
 pub(crate) use stub::Stub;

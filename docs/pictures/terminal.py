@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/crash.svg: runs the commands of the picture, and draws what they print.
+"""Draws the pictures of terminals: runs the commands of each, and draws what they print.
 
-usage: docs/pictures/crash.py            after cargo build --release --workspace --bin ringmark
-                                         and cargo build --release -p ringmark --example shop
+usage: docs/pictures/terminal.py [NAME]...    after ./test build; without NAME all of them
 """
 
 import html
@@ -15,8 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-COMMANDS = ["ringmark run -- ./shop"]
-COLUMNS = 108
+# Of each picture its columns, what it shows, and programs that run beside it.
+PICTURES = {
+    "crash": (108, ["ringmark run -- ./shop"], None),
+    "profile": (92, ["ringmark profile -p $(pidof clerks) --for 2s -n 4"], "clerks"),
+    "report": (92, ["ringmark run -- ./requests", "ringmark report"], None),
+}
+PROGRAMS = {"ringmark": TARGET / "ringmark", "shop": TARGET / "examples/shop", "requests": TARGET / "examples/requests"}
 CHARACTER = 8.43  # Width of a character of 14 px, in px.
 LINE = 19
 MARGIN = 16
@@ -28,11 +32,16 @@ STYLE = """
 """
 
 
-def printed(command: str, place: Path) -> list[str]:
+def printed(command: str, place: Path, columns: int) -> list[str]:
     """The lines that a command prints, as on a terminal."""
-    environment = {"PATH": f"{place}:/usr/bin:/bin", "HOME": str(place), "RINGMARK_DIR": str(place / "rings")}
+    environment = {
+        "PATH": f"{place}:/usr/bin:/bin",
+        "HOME": str(place),
+        "RINGMARK_DIR": str(place / "rings"),
+        "COLUMNS": str(columns),
+    }
     done = subprocess.run(
-        command.split(),
+        ["bash", "-c", command],
         cwd=place,
         env=environment,
         stdout=subprocess.PIPE,
@@ -55,9 +64,9 @@ def look(line: str) -> str:
     return ""
 
 
-def svg(lines: list[str]) -> str:
+def svg(lines: list[str], columns: int) -> str:
     """The picture of the lines."""
-    width, height = COLUMNS * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
+    width, height = columns * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
         f'viewBox="0 0 {width:.0f} {height}">',
@@ -66,26 +75,40 @@ def svg(lines: list[str]) -> str:
     ]
     for number, line in enumerate(lines):
         y = MARGIN + (number + 1) * LINE - 5
-        text = html.escape(line[:COLUMNS])
+        text = html.escape(line[:columns])
         parts.append(f'<text x="{MARGIN}" y="{y}" class="{look(line)}" xml:space="preserve">{text}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
-def main() -> None:
-    """Runs the commands in a directory of their own, and writes the picture."""
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
+def draw(name: str) -> None:
+    """Runs the commands of a picture in a directory of their own, and writes it."""
+    columns, commands, beside = PICTURES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
         (place / "rings").mkdir(mode=0o700)
-        for program, path in [("ringmark", TARGET / "ringmark"), ("shop", TARGET / "examples/shop")]:
+        for program, path in PROGRAMS.items():
             if not path.exists():
                 sys.exit(f"{path}: not there; see the top of {Path(__file__).name}")
             shutil.copy(path, place / program)
+        subprocess.run(["gcc", "-O2", ROOT / "tests/programs/c/shop.c", "-o", place / "clerks", "-lpthread"], check=True)
+        running = subprocess.Popen([place / beside], cwd=place) if beside else None
         lines: list[str] = []
-        for command in COMMANDS:
-            lines += [f"$ {command}", *printed(command, place), ""]
-    picture = ROOT / "docs/pictures/crash.svg"
-    picture.write_text(svg(lines[:-1]))
+        for command in commands:
+            lines += [f"$ {command}", *printed(command, place, columns), ""]
+        if running:
+            running.kill()
+            running.wait()
+    picture = ROOT / f"docs/pictures/{name}.svg"
+    picture.write_text(svg(lines[:-1], columns))
     print(f"{picture.relative_to(ROOT)}: {len(lines) - 1} lines")
+
+
+def main() -> None:
+    """Draws the pictures that are named."""
+    for name in sys.argv[1:] or PICTURES:
+        if name not in PICTURES:
+            sys.exit(f"{name}: expected one of {', '.join(PICTURES)}")
+        draw(name)
 
 
 main()
