@@ -7,11 +7,11 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 use crate::distances::is_cold;
 use crate::frames::{Beginning, Frames};
 use crate::image::Image;
-use crate::instructions::ends;
+use crate::instructions::{Lead, ends};
 use crate::leads::Leads;
 use crate::padding::Padding;
 use crate::refusal::{LeadKind, Refusal};
-use crate::starts::Start;
+use crate::starts::{Start, Starts};
 
 /// Bytes of the jump to a trampoline.
 const JUMP_BYTES: u64 = 5;
@@ -69,6 +69,7 @@ pub(crate) struct Known<'k, 'f> {
     pub(crate) image: &'k Image<'f>,
     pub(crate) frames: &'k Frames<'f>,
     pub(crate) leads: &'k Leads,
+    pub(crate) starts: &'k Starts,
     /// Code whose places others compare addresses with.
     pub(crate) known_places: &'k [Range<u64>],
 }
@@ -120,6 +121,13 @@ impl Known<'_, '_> {
         {
             return Err(Refusal::Writable);
         }
+        let mut inside = self.leads.into(at + 1..start.end).iter();
+        if let Some(lead) = inside.find(|lead| lead.kind == LeadKind::Address) {
+            return Err(Refusal::Label {
+                from: lead.from,
+                to: lead.to,
+            });
+        }
         let is_compared = |name: &Vec<u8>| {
             // A handler knows where these may fault; a cancellation where this one waits.
             name.starts_with(b"SafeFetch") || name == b"__syscall_cancel_arch"
@@ -133,13 +141,17 @@ impl Known<'_, '_> {
 
     /// Refuses bytes of which something leads to another than the first.
     fn nothing_leads_into(&self, bytes: &Range<u64>) -> Result<(), Refusal> {
-        match self.leads.into(bytes.start + 1..bytes.end).first() {
+        let inside = bytes.start + 1..bytes.end;
+        let lead = self.leads.into(inside.clone()).first().copied();
+        let symbol = self.starts.labels.range(inside).next();
+        let symbol = symbol.map(|at| Lead {
+            to: *at,
+            from: *at,
+            kind: LeadKind::Symbol,
+        });
+        match lead.or(symbol) {
             None => Ok(()),
-            Some(lead) => Err(Refusal::LeadsInto {
-                kind: lead.kind,
-                from: lead.from,
-                to: lead.to,
-            }),
+            Some(Lead { to, from, kind }) => Err(Refusal::LeadsInto { kind, from, to }),
         }
     }
 }

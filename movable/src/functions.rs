@@ -55,6 +55,7 @@ pub fn functions(file: &[u8], debug: Option<&[u8]>) -> Result<Vec<Function>, Fil
         image: &image,
         frames: &frames,
         leads: &leads,
+        starts: &starts,
         known_places: &known_places,
     };
     let judged = starts.functions.iter().map(|(at, start)| Function {

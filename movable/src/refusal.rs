@@ -13,6 +13,8 @@ pub enum LeadKind {
     Pointer,
     /// An instruction that computes the address.
     Address,
+    /// A symbol.
+    Symbol,
 }
 
 impl LeadKind {
@@ -23,6 +25,7 @@ impl LeadKind {
             Self::Table => "an entry of a table",
             Self::Pointer => "a pointer in data",
             Self::Address => "an instruction that computes an address",
+            Self::Symbol => "a symbol",
         }
     }
 }
@@ -91,6 +94,16 @@ pub enum Refusal {
         /// Where from.
         from: u64,
         /// Where to.
+        to: u64,
+    },
+    /// Addresses inside it are computed, from which distances may count.
+    #[error(
+        "an instruction at {from:#x} computes the address {to:#x} inside it: distances that count from there may lead anywhere in it"
+    )]
+    Label {
+        /// Where that is.
+        from: u64,
+        /// The address.
         to: u64,
     },
     /// A loop.

@@ -59,13 +59,29 @@ fn whatever_leads_into_the_first_bytes_is_seen() {
         ("called_into", LeadKind::Call),
         ("table_into", LeadKind::Table),
         ("pointed_into", LeadKind::Pointer),
-        ("computed_into", LeadKind::Address),
     ] {
         let expected = (kind, found[name].at + 1);
         match found[name].judged.expect_err(name) {
             Refusal::LeadsInto { kind, to, .. } => assert_eq!((kind, to), expected, "{name}"),
             other => panic!("{name}: {other}"),
         }
+    }
+    let symbol = found["symbol_into"].at + 1;
+    let kind = LeadKind::Symbol;
+    let expected = Refusal::LeadsInto {
+        kind,
+        from: symbol,
+        to: symbol,
+    };
+    assert_eq!(found["symbol_into"].judged, Err(expected));
+    // A label is computed inside the function; distances may count from it.
+    for (name, from, to) in [("computed_into", 3, 1), ("distances_from_a_label", 6, 25)] {
+        let at = found[name].at;
+        let expected = Refusal::Label {
+            from: at + from,
+            to: at + to,
+        };
+        assert_eq!(found[name].judged, Err(expected), "{name}");
     }
     let from = found["loops"].at + 3;
     let refused = found["loops"].judged.expect_err("a loop");

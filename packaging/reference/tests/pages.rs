@@ -69,13 +69,15 @@ fn variables_read(text: &str) -> Vec<String> {
 #[test]
 fn each_variable_that_is_read_is_described() {
     /// Variables of others and those of a build, which no setting of Ringmark is.
-    const OTHERS: [&str; 6] = [
+    const OTHERS: [&str; 8] = [
         "PATH",
         "LD_PRELOAD",
         "LD_LIBRARY_PATH",
         "HOME",
         "RINGMARK_COMMIT",
         "RINGMARK_VERSION",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_PKG_VERSION",
     ];
     let page = page(&written("settings"), "settings");
     let mut files = Vec::new();

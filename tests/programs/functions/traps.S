@@ -109,6 +109,32 @@ computed:
         ret
         end computed_into
 
+        begin symbol_into
+        push rbx
+        .globl inner_symbol
+inner_symbol:
+        mov eax, edi
+        inc eax
+        pop rbx
+        ret
+        end symbol_into
+
+        // As GCC has labels as values with distances between them: they count from another label.
+        begin distances_from_a_label
+        mov rax, rdi
+2:      add rax, rax
+        lea rdx, [rip + 3f]
+        movsxd rcx, dword ptr [rip + distances]
+        add rdx, rcx
+        jmp rdx
+3:      ret
+        .pushsection .rodata
+        .balign 4
+distances:
+        .long 2b - 3b
+        .popsection
+        end distances_from_a_label
+
         begin loops
         sub edi, 1
         jne loops
