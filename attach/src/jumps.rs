@@ -10,7 +10,7 @@ use crate::error::LoadError;
 use crate::jump::{JUMP_BYTES, Jump, PutJumps};
 use crate::maps::{self, Line};
 use crate::memory::Memory;
-use crate::stopped_process::{LateThreads, StoppedProcess, Unstoppable, run_first};
+use crate::stopped_process::{LateThreads, StoppedProcess, Unstoppable};
 use crate::target;
 
 /// How often threads are stopped for one list, and how long they run between at least: twice as long each time.
@@ -31,7 +31,6 @@ const TWO_PAGES: &str = "a jump would lie on two pages";
 pub(crate) fn put(pid: i32, jumps: &[Jump]) -> Result<PutJumps, LoadError> {
     target::check(pid)?;
     let memory = Memory::open(pid).map_err(|error| target::unreadable(pid, "its memory", error))?;
-    run_first();
     let mut report = PutJumps::default();
     let (mut left, on_two): (Vec<_>, Vec<_>) =
         jumps.iter().copied().partition(Jump::is_on_one_page);
@@ -109,33 +108,43 @@ fn put_now(
     let (later, now): (Vec<_>, Vec<_>) = jumps
         .into_iter()
         .partition(|jump| occupied.contains(&jump.at));
-    // One read for the jumps of a page: the threads stand still meanwhile.
-    let (mut page_at, mut page) = (u64::MAX, Vec::new());
-    for jump in now {
-        let from = jump.at / PAGE_BYTES * PAGE_BYTES;
-        if page_at != from {
-            page = memory.bytes(from, PAGE_BYTES as usize).unwrap_or_default();
-            page_at = from;
-        }
-        let found = page.get((jump.at - from) as usize..);
-        if !found.is_some_and(|found| found.starts_with(&jump.expected)) {
-            report.left.push((jump.at, CHANGED));
+    // One read and one write for the jumps of a page: the threads stand still meanwhile, and the kernel writes a page whole.
+    for jumps in now.chunk_by(|one, next| one.page() == next.page()) {
+        let Some(page) = jumps.first().map(Jump::page) else {
             continue;
+        };
+        let before = memory.bytes(page, PAGE_BYTES as usize).unwrap_or_default();
+        let mut bytes = before.clone();
+        for jump in jumps {
+            let from = (jump.at - page) as usize;
+            match bytes.get_mut(from..from + JUMP_BYTES) {
+                Some(place) if *place == jump.expected => {
+                    place.copy_from_slice(&jump.code);
+                    report.put += 1;
+                }
+                _ => report.left.push((jump.at, CHANGED)),
+            }
         }
-        let written = memory.write(jump.at, &jump.code);
-        written.map_err(|error| LoadError::Failed {
-            pid,
-            what: "writing a jump",
-            error,
-        })?;
-        report.put += 1;
+        if bytes != before {
+            let written = memory.write(page, &bytes);
+            written.map_err(|error| LoadError::Failed {
+                pid,
+                what: "writing jumps",
+                error,
+            })?;
+        }
     }
     Ok(later)
 }
 
 impl Jump {
     fn is_on_one_page(&self) -> bool {
-        self.at / PAGE_BYTES == (self.at + JUMP_BYTES as u64 - 1) / PAGE_BYTES
+        self.page() == (self.at + JUMP_BYTES as u64 - 1) / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Address of the page that it begins on.
+    fn page(&self) -> u64 {
+        self.at / PAGE_BYTES * PAGE_BYTES
     }
 }
 

@@ -145,13 +145,6 @@ impl Drop for StoppedProcess {
     }
 }
 
-/// Has the kernel prefer this thread while others stand still, if it may: the thread ends with this work.
-pub(crate) fn run_first() {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: reads one struct.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
-}
-
 /// Another process that has the same memory.
 fn sharer(pid: i32) -> io::Result<Option<i32>> {
     let processes = fs::read_dir("/proc")?;
