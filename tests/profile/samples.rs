@@ -125,8 +125,11 @@ fn what_ran_in_a_span_of_tracing_is_that_of_its_threads() {
         names.collect::<Vec<_>>()
     };
     let spins = functions("spins");
-    assert!(spins.iter().any(|name| name.contains("spin")), "{spins:?}");
-    assert_eq!(functions("sleeps"), Vec::<String>::new(), "it only waits");
+    let is_spin = |name: &str| name.ends_with("::spin");
+    assert!(spins.iter().any(|name| is_spin(name)), "{spins:?}");
+    // It waits; a sample may meet it on the way there.
+    let sleeps = functions("sleeps");
+    assert!(!sleeps.iter().any(|name| is_spin(name)), "{sleeps:?}");
     let words = "report --name sleeps --slowest 1 --json";
     let slow = printed(&fixture, &trace, words);
     let waits = slow[0]["waited_for"].as_array().expect("waits");
