@@ -75,7 +75,7 @@ fn whatever_leads_into_the_first_bytes_is_seen() {
     };
     assert_eq!(found["symbol_into"].judged, Err(expected));
     // A label is computed inside the function; distances may count from it.
-    for (name, from, to) in [("computed_into", 3, 1), ("distances_from_a_label", 6, 25)] {
+    for (name, from, to) in [("computed_into", 3, 1), ("distances_from_a_label", 4, 23)] {
         let at = found[name].at;
         let expected = Refusal::Label {
             from: at + from,

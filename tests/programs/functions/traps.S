@@ -121,8 +121,8 @@ inner_symbol:
 
         // As GCC has labels as values with distances between them: they count from another label.
         begin distances_from_a_label
-        mov rax, rdi
-2:      add rax, rax
+        push rbx
+2:      mov rax, rdi
         lea rdx, [rip + 3f]
         movsxd rcx, dword ptr [rip + distances]
         add rdx, rcx
