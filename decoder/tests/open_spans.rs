@@ -2,9 +2,10 @@
 //! where their frame ends.
 
 use crate::common;
+use crate::stored::Stored;
 
 use common::*;
-use ringmark_decoder::{Dump, Kept, Moment, OpenThread, Value};
+use ringmark_decoder::{Dump, DumpBuilder, Kept, Moment, OpenThread, Value};
 use ringmark_format::TypeId;
 use ringmark_format::codec::write;
 use ringmark_format::ending::Ending;
@@ -292,6 +293,28 @@ fn a_thread_has_the_name_that_was_seen_last() {
     assert_eq!(names(&bytes), ["worker-1", "worker-1"]);
     stack(6, 9000, 0, &[], &mut bytes);
     assert_eq!(names(&bytes), ["worker", "worker"], "another ring's");
+}
+
+/// Pages stay in their file, and are read again where they may say what became of an open span.
+#[test]
+fn pages_are_read_again_for_open_spans_alone() {
+    let reads_again = |frames: &[Frame]| {
+        let mut bytes = started();
+        let mut page = PageOf::new(0, 0);
+        page.event(700, SPAN, &[200, 1, 0]).event(800, EXIT, &[99]);
+        page.write(false, &mut bytes);
+        stack(5, 9000, 0, frames, &mut bytes);
+        end(2, &mut bytes);
+        let stored = Stored::new(&bytes);
+        let mut builder = DumpBuilder::new();
+        stored.read_into(&mut builder);
+        let dump = builder.finish();
+        std::fs::write(&stored.0, b"").unwrap();
+        assert_eq!(dump.open_spans().is_empty(), frames.is_empty());
+        !dump.gone().is_empty()
+    };
+    assert!(reads_again(&[query(1500, 1)]));
+    assert!(!reads_again(&[]), "the thread has a name, and no open span");
 }
 
 /// A thread without open spans has a block for how long it waited, and verify says the longest.

@@ -15,10 +15,10 @@ use ringmark_format::codec::write;
 use ringmark_format::session::Mode;
 
 /// A file that is removed with this value.
-struct Stored(PathBuf);
+pub(crate) struct Stored(pub(crate) PathBuf);
 
 impl Stored {
-    fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("ringmark-stored-{}-{number}", std::process::id());
@@ -27,7 +27,7 @@ impl Stored {
         Self(path)
     }
 
-    fn read_into(&self, builder: &mut DumpBuilder) {
+    pub(crate) fn read_into(&self, builder: &mut DumpBuilder) {
         let file = File::open(&self.0).unwrap();
         let _ = builder.read_file(&self.0, file);
     }

@@ -209,7 +209,7 @@ fn only_segments_of_the_time_are_read() {
         let whole = read.values().sum::<u64>();
         assert!(
             (total.max(sum + 1)..=2 * total).contains(&whole),
-            "without indexes all is read: {whole} bytes of {total}"
+            "without indexes all is read: {whole} bytes of {total}: {read:?}"
         );
         let [quick, slow] =
             [quick, slow.expect_code(0).stdout_text()].map(|text| count(command, &text));

@@ -272,9 +272,12 @@ impl Known {
     /// before it began; when one was made is not known.
     fn may_tell(&self, session: &Session, page: &Page) -> bool {
         let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
-        let first = frames.map(|frame| frame.tick).min();
+        // A thread may be there for what else is said of it: its name, how long it waited for its ring.
+        let Some(first) = frames.map(|frame| frame.tick).min() else {
+            return false;
+        };
         let last = page.summary.ticks.map(|(_, last)| last);
-        session.schema.has(Shape::SpanNew) || last >= first
+        session.schema.has(Shape::SpanNew) || last >= Some(first)
     }
 
     fn take(&mut self, session: &Session, page: &Page, record: &Record, payload: &[u8]) {
