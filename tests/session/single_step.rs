@@ -21,9 +21,15 @@ fn walk(plan: Plan) -> Report {
     }
 }
 
-/// A handler at each instruction; daily at each seventh: its own instructions are stepped, too.
+/// A handler at each instruction; daily at some, since its own instructions are stepped, too. Handlers whose events
+/// fill pages come to many more.
 fn with_signals(plan: Plan) -> Plan {
-    let (signals, signals_at) = if is_long() { (3, 1) } else { (1, 7) };
+    let daily = match plan.workload {
+        "brim" => 61,
+        "late" => 23,
+        _ => 7,
+    };
+    let (signals, signals_at) = if is_long() { (3, 1) } else { (1, daily) };
     Plan {
         signals,
         signals_at,
@@ -124,7 +130,7 @@ fn a_handler_at_every_instruction_of_a_page_switch() {
 fn a_handler_at_every_instruction_and_handlers_in_handlers() {
     let plan = with_signals(Plan::new("brim", 1, "discard"));
     let report = walk(Plan {
-        consume_every: 3000,
+        consume_every: 1000,
         inner_every: 997,
         ..plan
     });

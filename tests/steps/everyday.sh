@@ -57,7 +57,8 @@ step_unit() {
     return "$status"
 }
 
-step_system() { run_tests --filterset "package(ringmark-tests) & not $(left_to)"; }
+# Most of these wait for programs: more of them than processors.
+step_system() { run_tests --filterset "package(ringmark-tests) & not $(left_to)" --test-threads $(($(nproc) * 3 / 2)); }
 
 # Tests of the ring with a cfg for all of it, in a target directory of its own.
 ring_with() {

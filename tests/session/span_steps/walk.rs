@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::open_span::Head;
 use ringmark_format::slot::state;
@@ -112,8 +112,7 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn start(plan: &Plan, program: &Path) -> std::io::Result<Self> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        ptrace::pin(NEXT.fetch_add(1, Relaxed));
+        ptrace::pin();
         let fixture = Fixture::new("span-steps");
         let path = fixture.path("ledger");
         let counters = Counters::new(path.clone());

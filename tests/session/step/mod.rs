@@ -16,7 +16,7 @@ mod types;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ringmark_reader::{Access, Batch, Session, SessionDrain};
@@ -99,8 +99,7 @@ pub(crate) struct Violation {
 
 /// Runs a plan to its end, or to the first state in which something does not hold.
 pub(crate) fn run(plan: &Plan) -> Result<Report, Violation> {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    ptrace::pin(NEXT.fetch_add(1, Relaxed));
+    ptrace::pin();
     let mut run = Run::start(plan).expect("a program to step");
     let started = Instant::now();
     let done = run.go();

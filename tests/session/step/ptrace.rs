@@ -1,8 +1,12 @@
 //! A child that is traced: one instruction at a time, one thread at a time, on one processor.
 
+use std::env;
 use std::io;
 use std::mem;
+use std::process;
 use std::ptr;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// What a thread did when it was let go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,23 +24,24 @@ pub(crate) enum Stop {
 }
 
 /// Keeps the calling thread, and what it starts, on one of the processors it may use: two that
-/// take turns need no wake-up between processors, and steps are four times as fast.
-pub(crate) fn pin(number: usize) {
-    // SAFETY: zeros are an empty set.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    let bytes = size_of::<libc::cpu_set_t>();
-    // SAFETY: the kernel writes at most `bytes` bytes to the set.
-    let got = unsafe { libc::sched_getaffinity(0, bytes, &raw mut set) };
-    assert_eq!(got, 0, "{}", io::Error::last_os_error());
-    // SAFETY: reads bits of a set, within its size.
-    let is_in = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-    let allowed: Vec<_> = (0..libc::CPU_SETSIZE as usize).filter(is_in).collect();
-    // SAFETY: as above.
-    let mut one: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: sets one bit, within the set's size.
-    unsafe { libc::CPU_SET(allowed[number % allowed.len()], &mut one) };
-    // SAFETY: the kernel reads `bytes` bytes of the set.
-    unsafe { libc::sched_setaffinity(0, bytes, &raw const one) };
+/// take turns need no wake-up between processors, and steps are four times as fast. Tests that run
+/// beside each other take different ones.
+pub(crate) fn pin() {
+    let allowed = sched_getaffinity(None).expect("the processors of this thread");
+    let allowed: Vec<_> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect();
+    let mut one = CpuSet::new();
+    one.set(allowed[place() % allowed.len()]);
+    // A thread that may not is slower.
+    let _ = sched_setaffinity(None, &one);
+}
+
+/// The runner's number for this test, which no other test has meanwhile.
+fn place() -> usize {
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT").ok();
+    let slot = slot.and_then(|slot| slot.parse().ok());
+    slot.unwrap_or(process::id() as usize)
 }
 
 fn request(what: libc::c_uint, tid: i32, data: usize) -> io::Result<()> {
@@ -103,19 +108,35 @@ fn new_thread(tid: i32) -> io::Result<i32> {
     }
 }
 
-/// A register of a stopped thread, by its offset in `user`.
-fn register(tid: i32, offset: usize) -> u64 {
-    // SAFETY: returns a word of the kernel's picture of the thread; a bad offset is an error.
-    let word = unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, tid, offset, ptr::null_mut::<u8>()) };
-    word as u64
-}
-
 /// Address of the next instruction.
 pub(crate) fn instruction(tid: i32) -> u64 {
-    register(tid, mem::offset_of!(libc::user_regs_struct, rip))
+    let registers = registers(tid);
+    #[cfg(target_arch = "x86_64")]
+    return registers.rip;
+    #[cfg(target_arch = "aarch64")]
+    return registers.pc;
 }
 
 /// The stack pointer.
 pub(crate) fn stack(tid: i32) -> u64 {
-    register(tid, mem::offset_of!(libc::user_regs_struct, rsp))
+    let registers = registers(tid);
+    #[cfg(target_arch = "x86_64")]
+    return registers.rsp;
+    #[cfg(target_arch = "aarch64")]
+    return registers.sp;
+}
+
+/// Those of a stopped thread that are no vectors.
+fn registers(tid: i32) -> libc::user_regs_struct {
+    // SAFETY: zeros are registers.
+    let mut registers: libc::user_regs_struct = unsafe { mem::zeroed() };
+    let mut place = libc::iovec {
+        iov_base: (&raw mut registers).cast(),
+        iov_len: size_of_val(&registers),
+    };
+    let set = libc::NT_PRSTATUS as usize as *mut u8;
+    // SAFETY: the kernel writes at most `iov_len` bytes to the registers.
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, set, &raw mut place) };
+    assert_eq!(done, 0, "registers: {}", io::Error::last_os_error());
+    registers
 }
