@@ -255,6 +255,14 @@ fn what_a_failing_disk_did_not_take_comes_again() {
     if !require_tools(&["strace"]) {
         return;
     }
+    // strace counts the calls of each thread: which of them fail, and whether there is something to lose
+    // then, depends on how the collector's threads share the work.
+    let has_failed = (0..20).any(|_| stream_to_a_failing_disk() > 0);
+    assert!(has_failed, "no sync failed");
+}
+
+/// How many syncs failed with something to lose. The store has everything in the end.
+fn stream_to_a_failing_disk() -> u64 {
     let fixture = Fixture::new("failing");
     let ring_file = large_session(&fixture);
     let expected = expected(&fixture, &ring_file);
@@ -264,8 +272,8 @@ fn what_a_failing_disk_did_not_take_comes_again() {
     drop(collector);
     let seen = read_log(&fs::read_to_string(log).unwrap());
     println!("{} syncs failed, {} did not", seen.failed, seen.syncs);
-    assert!(seen.failed > 0, "no sync failed");
     check_store(&store, &expected);
+    seen.failed
 }
 
 #[test]
