@@ -6,7 +6,9 @@ use crate::c;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringmark_tests::code::{Instruction, compare_with_golden, compare_with_golden_of, disassemble};
+use ringmark_tests::code::{
+    Instruction, Processor, compare_with_golden, compare_with_golden_of, disassemble,
+};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::library;
 use ringmark_tests::{require_tools, run, workspace_root};
@@ -46,7 +48,7 @@ fn straight_line_in_c_has_no_lock_fence_or_call() {
             check_straight_line(&function, &line).unwrap_or_else(|e| panic!("{e}\n{line:#?}"));
             check_ways_out(&function, &code).unwrap_or_else(|e| panic!("{e}\n{code:#?}"));
             if compiler.c == c::GCC.c {
-                compare_with_golden_of(compiler.c, &function, &code);
+                compare_with_golden_of((Processor::X86_64, compiler.c), &function, &code);
             }
         }
     }

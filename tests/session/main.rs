@@ -8,6 +8,7 @@ mod c_interface;
 mod c_scopes;
 mod children;
 mod codegen;
+mod codegen_arm;
 mod control;
 mod copies;
 mod denied;

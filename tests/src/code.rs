@@ -9,6 +9,40 @@ use std::process::Command;
 
 use crate::workspace_root;
 
+/// Whose code it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processor {
+    /// Of this machine.
+    X86_64,
+    /// Cross-built by `./test --full arm`.
+    Aarch64,
+}
+
+impl Processor {
+    /// How golden files call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86-64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// What a comment of `objdump` begins with.
+    fn comment(self) -> &'static str {
+        match self {
+            Self::X86_64 => "#",
+            Self::Aarch64 => "//",
+        }
+    }
+
+    fn objdump(self) -> &'static str {
+        match self {
+            Self::X86_64 => "objdump",
+            Self::Aarch64 => "aarch64-linux-gnu-objdump",
+        }
+    }
+}
+
 /// One instruction: offset in the function, text without offsets that the linker chooses.
 #[derive(Debug, Clone)]
 pub struct Instruction {
@@ -45,8 +79,18 @@ impl Instruction {
 /// When it is not there.
 #[must_use]
 pub fn disassemble(program: &Path, function: &str) -> Vec<Instruction> {
-    let text = objdump(program, &format!("--disassemble={function}"));
-    function_of(text.lines().filter_map(parse).collect())
+    disassemble_of(Processor::X86_64, program, function)
+}
+
+/// The same for the code of another processor.
+///
+/// # Panics
+/// As [`disassemble`].
+#[must_use]
+pub fn disassemble_of(processor: Processor, program: &Path, function: &str) -> Vec<Instruction> {
+    let text = objdump(processor, program, &format!("--disassemble={function}"));
+    let lines = text.lines().filter_map(|line| parse(processor, line));
+    function_of(lines.collect())
 }
 
 /// The code of all functions with this in their names; several may have one name.
@@ -56,21 +100,24 @@ pub fn disassemble(program: &Path, function: &str) -> Vec<Instruction> {
 #[must_use]
 pub fn disassemble_all(program: &Path, part: &str) -> BTreeMap<String, Vec<Vec<Instruction>>> {
     let mut functions: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for block in objdump(program, "-d").split("\n\n") {
+    for block in objdump(Processor::X86_64, program, "-d").split("\n\n") {
         let title = block.trim_start().lines().next().unwrap_or("");
         let name = title
             .split_once(" <")
             .and_then(|(_, name)| name.strip_suffix(">:"));
         if let Some(name) = name.filter(|name| name.contains(part)) {
-            let code = function_of(block.lines().filter_map(parse).collect());
+            let lines = block
+                .lines()
+                .filter_map(|line| parse(Processor::X86_64, line));
+            let code = function_of(lines.collect());
             functions.entry(name.to_owned()).or_default().push(code);
         }
     }
     functions
 }
 
-fn objdump(program: &Path, what: &str) -> String {
-    let mut objdump = Command::new("objdump");
+fn objdump(processor: Processor, program: &Path, what: &str) -> String {
+    let mut objdump = Command::new(processor.objdump());
     objdump.args(["-d", "--no-show-raw-insn", "-C", what]);
     let output = objdump.arg(program).output().expect("objdump");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -89,10 +136,10 @@ fn function_of(mut code: Vec<Instruction>) -> Vec<Instruction> {
 }
 
 /// `  1a2b:\tmov …` → offset and normalised text.
-fn parse(line: &str) -> Option<Instruction> {
+fn parse(processor: Processor, line: &str) -> Option<Instruction> {
     let (address, text) = line.trim_start().split_once(":\t")?;
     let offset = u64::from_str_radix(address, 16).ok()?;
-    let text = text.split('#').next()?.trim();
+    let text = text.split(processor.comment()).next()?.trim();
     Some(Instruction {
         offset,
         text: normalise(text),
@@ -134,17 +181,21 @@ fn normalise(text: &str) -> String {
 /// # Panics
 /// When it differs, under the compiler that wrote it.
 pub fn compare_with_golden(function: &str, code: &[Instruction]) {
-    compare_with_golden_of("rustc", function, code);
+    compare_with_golden_of((Processor::X86_64, "rustc"), function, code);
 }
 
-/// The same for the code of another compiler.
+/// The same for the code of another compiler, or another processor.
 ///
 /// # Panics
 /// As [`compare_with_golden`].
-pub fn compare_with_golden_of(compiler: &str, function: &str, code: &[Instruction]) {
+pub fn compare_with_golden_of(
+    (processor, compiler): (Processor, &str),
+    function: &str,
+    code: &[Instruction],
+) {
     let path = workspace_root()
         .join("tests/golden")
-        .join(format!("{function}.x86-64"));
+        .join(format!("{function}.{}", processor.name()));
     let lines = code
         .iter()
         .map(|i| format!("{:4x}  {}\n", i.offset, i.text))
