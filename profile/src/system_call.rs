@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn numbers_without_a_name_say_themselves() {
-        assert_eq!(described(202), ("futex".to_owned(), Object::Futex));
+        let futex = libc::SYS_futex as u64;
+        assert_eq!(described(futex), ("futex".to_owned(), Object::Futex));
         assert_eq!(
             described(9999),
             ("system call 9999".to_owned(), Object::Named)
