@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{
     AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, MovedJump, MovedSite,
-    ProfileEvent, Request, RequestLine, Site, Syntax, TracerLine, TracerState, TrampolineRange,
-    TriggerLine, Untraceable, Verb, WrongLine, count, starts,
+    NamedLine, ProfileEvent, Request, RequestLine, Site, Syntax, TracerLine, TracerState,
+    TrampolineRange, TriggerLine, Untraceable, Verb, WrongLine, count, starts,
 };
 
 /// Texts as they come from symbol tables and users.
@@ -30,6 +30,9 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
         RequestLine::Result(true),
         RequestLine::Result(false),
         RequestLine::MinNs(number),
+        RequestLine::MaxDepth(number as u32),
+        RequestLine::Inside(text),
+        RequestLine::Caller(text),
         RequestLine::Trigger(text),
         RequestLine::NoTriggers,
         RequestLine::BudgetPpm(number),
@@ -81,6 +84,7 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
         args: n % 7,
         result: n % 2 == 1,
         min_ns: None,
+        max_depth: None,
         is_paused: false,
         wants_snapshot: false,
         budget_ppm: None,
@@ -89,6 +93,7 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
     };
     let full = TracerLine {
         min_ns: Some(n),
+        max_depth: Some(n),
         is_paused: true,
         wants_snapshot: true,
         budget_ppm: Some(n),
@@ -120,6 +125,11 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
         function: Cow::Borrowed(field),
         module: Cow::Borrowed(rest),
     };
+    let named = NamedLine {
+        tracer: word,
+        functions: n,
+        patterns: rest,
+    };
     let mut lines = vec![
         AnswerLine::Note(rest),
         AnswerLine::Refusal(rest),
@@ -130,6 +140,8 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
             functions: n,
             trigger: rest,
         }),
+        AnswerLine::Inside(named),
+        AnswerLine::Caller(named),
         AnswerLine::GivenUp(GivenUp {
             tracer: word,
             ppm: n,

@@ -18,6 +18,7 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use super::levels;
 use super::thread_memory::PAGE;
 
 /// Pages of pads.
@@ -47,7 +48,7 @@ pub(crate) struct CallElsewhere {
     slot: AtomicU64,
     /// Calls that were opened and did not return.
     opened: AtomicU64,
-    /// As in [`super::thread_memory::OpenCall`]; 0: the call that was opened last has ended.
+    /// As in [`super::thread_memory::OpenCall`], in the upper half its level; 0: the call that was opened last has ended.
     type_word: AtomicU64,
     /// Tick of the entry.
     tick: AtomicU64,
@@ -124,6 +125,17 @@ impl CallElsewhere {
         self.type_word.load(Relaxed) as u32
     }
 
+    /// The level of the call that was opened last, if it is one of the present selection.
+    pub(super) fn level(&self) -> Option<u32> {
+        levels::unpacked((self.type_word.load(Relaxed) >> 32) as u32)
+    }
+
+    /// Adds bits to the type word, unless the call has ended.
+    pub(super) fn add_to_type(&self, bits: u32) {
+        let more = |now: u64| (now != 0).then_some(now | u64::from(bits));
+        let _ = self.type_word.fetch_update(Relaxed, Relaxed, more);
+    }
+
     /// Whether it has calls with this slot that have not returned.
     pub(super) fn is_at(&self, slot: u64) -> bool {
         let opened = self.opened.load(Acquire);
@@ -171,6 +183,11 @@ impl CallElsewhere {
         let inside = self.inside.load(Relaxed).wrapping_add(ticks);
         self.inside.store(inside, Relaxed);
     }
+}
+
+/// A type word with a level, as [`levels::packed`] has it.
+pub(super) fn with_level(type_word: u32, level: u32) -> u64 {
+    u64::from(level) << 32 | u64::from(type_word)
 }
 
 unsafe extern "C" {
@@ -262,6 +279,14 @@ pub(super) fn around(slot: u64, known: u64) -> u64 {
     let is_here = |call: &&CallElsewhere| page(call.slot.load(Relaxed)) == page(slot);
     let around = known.filter(is_here).or_else(|| by_pad(slot)).or(known);
     around.map_or(0, CallElsewhere::number)
+}
+
+/// The open calls around one that begins with this slot, the innermost first.
+pub(super) fn all_around(slot: u64, known: u64) -> impl Iterator<Item = &'static CallElsewhere> {
+    let first = CALLS.get(around(slot, known) as usize);
+    let first = first.filter(|call| call.number() != 0);
+    let outer = first.into_iter().flat_map(CallElsewhere::around);
+    first.into_iter().chain(outer)
 }
 
 /// The open call whose pad is nearest above this slot, on the same page of the system.

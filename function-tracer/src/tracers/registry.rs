@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use ringmark_format::function::{TRACERS_MAX, TracerKind};
 
 use super::budget::{Budgets, OverBudget};
+use super::call_selection;
 use super::error::TracerError;
 use super::profile_cells::CellOfFunction;
 use super::traced_sites::{ChangeOutcome, TracedSites, name_of};
@@ -284,12 +285,16 @@ impl Tracers {
         let before = (tracer.options.clone(), tracer.on);
         let anew = change(tracer);
         let (number, waits) = (tracer.number, tracer.waits());
-        let pausing = self.tracers.iter().filter(|t| t.on && t.may_pause());
-        if pausing.count() > PAUSING_MAX {
+        if let Err(error) = self.check(place) {
             let tracer = &mut self.tracers[place];
             (tracer.options, tracer.on) = before;
             tracer.begin_anew();
-            return Err(TracerError::TooManyPausing);
+            return Err(error);
+        }
+        if self.tracers[place].selects_calls() {
+            let did_so = before.1 && !before.0.calls.is_empty();
+            let levels = self.tracers[place].options.calls.levels();
+            levels.come_into_force(!did_so);
         }
         if anew && waits {
             pause(number, true);
@@ -303,6 +308,24 @@ impl Tracers {
         }
         self.tracers[place].forget_old_request();
         outcome
+    }
+
+    /// Whether the tracers that are on can do what their options say, the one at this place in particular.
+    fn check(&self, place: usize) -> Result<(), TracerError> {
+        call_selection::check(&self.tracers[place].options)?;
+        let on = || self.tracers.iter().filter(|tracer| tracer.on);
+        if on().filter(|tracer| tracer.may_pause()).count() > PAUSING_MAX {
+            return Err(TracerError::TooManyPausing);
+        }
+        let selecting = on().find(|tracer| tracer.selects_calls());
+        let other = selecting.and_then(|one| on().find(|tracer| tracer.number != one.number));
+        match selecting.zip(other) {
+            Some((selecting, other)) => Err(TracerError::SelectsAlone {
+                selecting: selecting.name.clone(),
+                other: other.name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Makes every site do what the tracers want of it. `counted` is the place of the tracer whose
