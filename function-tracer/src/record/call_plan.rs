@@ -119,6 +119,21 @@ impl CallPlan {
         self.exit || self.opens || self.on_exit != Actions::NONE
     }
 
+    /// Whether all that is done with a call is a record at its end, if it took long or led to a function whose callers
+    /// are wanted.
+    pub(crate) fn is_only_timed(&self) -> bool {
+        let only = Self {
+            with_caller: self.with_caller,
+            arguments: self.arguments,
+            result: self.result,
+            min_ticks: self.min_ticks,
+            leading: self.leading,
+            opens: self.opens,
+            ..Self::CALLS
+        };
+        self.min_ticks.is_some() && *self == only
+    }
+
     /// What is done with a call whose level is selected.
     pub(crate) fn of_selected(self) -> Self {
         Self {

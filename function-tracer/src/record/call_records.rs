@@ -22,6 +22,12 @@ pub(crate) const PROFILED: u32 = 1 << 28;
 /// Bit in an open call's type word, above the type's 24 bits: it led to a function whose callers are wanted.
 pub(super) const LEADS: u32 = 1 << 31;
 
+/// Bit with `ANY_END`: all that is to be done at the end is a record, if the call took long or [`LEADS`].
+pub(super) const TIMED: u32 = 1 << 27;
+
+/// Bit with [`TIMED`]: there is a record only if the call [`LEADS`].
+pub(super) const LEADING: u32 = 1 << 26;
+
 /// The bits of a type.
 const TYPE_MASK: u32 = (1 << 24) - 1;
 

@@ -144,6 +144,7 @@ impl CallElsewhere {
 
     /// Begins a call of the entry. `around`: the entry of the call around it; 0: not known.
     pub(super) fn begin(&self, type_word: u64, tick: u64, around: u64) {
+        newest_on(self.slot() / PAGE as u64).store(self.number(), Relaxed);
         self.around.store(around, Relaxed);
         self.inside.store(0, Relaxed);
         self.tick.store(tick, Relaxed);
@@ -278,7 +279,29 @@ pub(super) fn around(slot: u64, known: u64) -> u64 {
     let known = around_by(known, slot);
     let is_here = |call: &&CallElsewhere| page(call.slot.load(Relaxed)) == page(slot);
     let around = known.filter(is_here).or_else(|| by_pad(slot)).or(known);
+    let around = around.or_else(|| by_page(slot));
     around.map_or(0, CallElsewhere::number)
+}
+
+/// The entries that were opened last, by the page that their slots are on. Several pages share a place.
+static NEWEST: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+
+fn newest_on(page: u64) -> &'static AtomicU64 {
+    &NEWEST[page as usize % NEWEST.len()]
+}
+
+/// The open call nearest above this slot, by what was opened on its page and on those above. It is for calls that no
+/// pad leads to: their exits are sites, or their frames are large.
+fn by_page(slot: u64) -> Option<&'static CallElsewhere> {
+    let pages = slot / PAGE as u64..=(slot + REACH) / PAGE as u64;
+    let nearest_on = |page| {
+        let newest = newest_on(page).load(Relaxed);
+        let outer = |number: &u64| Some(CALLS.get(*number as usize)?.around.load(Relaxed));
+        let outwards = core::iter::successors(Some(newest), outer);
+        let mut outwards = outwards.take_while(|number| *number != 0).take(AROUND_MAX);
+        outwards.find_map(|number| around_by(number, slot))
+    };
+    pages.into_iter().find_map(nearest_on)
 }
 
 /// The open calls around one that begins with this slot, the innermost first.

@@ -46,7 +46,7 @@ impl CallSelection {
         let leading = !self.callers.is_empty();
         CallPlan {
             levels: Some(Levels { least, ..levels }),
-            opens: true,
+            opens: !plan.exit && !leading,
             leading,
             is_led_to: of.callers,
             exit: plan.exit || leading,

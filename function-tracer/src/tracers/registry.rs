@@ -14,8 +14,8 @@ use super::triggers::{PAUSING_MAX, may_pause};
 use crate::engine::with_engine;
 use crate::patch::Threads;
 use crate::record::callbacks::{self, Callback};
-use crate::record::site_tables;
 use crate::record::trigger_actions::{pause, take_snapshot};
+use crate::record::{least_time, site_tables};
 
 /// The function tracers of this process and the patch sites that they share.
 #[derive(Debug)]
@@ -335,6 +335,8 @@ impl Tracers {
             return Err(TracerError::NoMemory);
         }
         let is_any_on = self.tracers.iter().any(|tracer| tracer.on);
+        let timing = self.tracers.iter().filter(|tracer| tracer.on);
+        least_time::set(timing.filter_map(Tracer::least_ticks).min());
         Ok(with_engine(self.threads, |engine| {
             engine.watch_loader(is_any_on);
             self.sites.apply(engine, &mut self.tracers, counted)

@@ -276,6 +276,12 @@ impl Tracer {
         self.on && !self.options.calls.is_empty()
     }
 
+    /// Ticks that a call must take to be recorded.
+    pub(super) fn least_ticks(&self) -> Option<u64> {
+        let session = Session::current()?;
+        self.options.min_ns.map(|ns| session.ticks_of_ns(ns))
+    }
+
     /// What it wants done with the calls of a function that it wants.
     pub(super) fn plan(&self, module: ModuleId, place: usize) -> CallPlan {
         let matches = self.matches.get(&module);
@@ -335,7 +341,6 @@ impl Tracer {
 
 /// What a tracer wants done with calls that it selects.
 fn plan_of(tracer: &Tracer) -> CallPlan {
-    let ticks = |ns| Some(Session::current()?.ticks_of_ns(ns));
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
     CallPlan {
@@ -348,7 +353,7 @@ fn plan_of(tracer: &Tracer) -> CallPlan {
         with_caller: options.kind == TracerKind::Function || options.arguments > 0,
         arguments: options.arguments.min(6),
         result: options.result,
-        min_ticks: options.min_ns.and_then(ticks),
+        min_ticks: tracer.least_ticks(),
         callbacks: if is_callback { bit } else { 0 },
         may_pause: if tracer.may_pause() { bit } else { 0 },
         ..CallPlan::NOTHING

@@ -76,8 +76,12 @@ pub(super) fn stub_for(plan: &CallPlan, kind: SiteKind) -> Option<Stub> {
         (SiteKind::Entry, CallPlan::CALLS) => Some(Stub::Calls),
         (SiteKind::Entry, CallPlan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
         (SiteKind::Entry, CallPlan::CALLERS) => Some(Stub::Callers),
-        // This stub reads the TSC itself.
+        // These stubs read the TSC themselves.
         (SiteKind::Entry, CallPlan::PROFILE) if is_tsc() => Some(Stub::Profile),
+        (SiteKind::Entry, plan) if plan.is_only_timed() && is_tsc() => Some(match plan.leading {
+            true => Stub::Leading,
+            false => Stub::Timed,
+        }),
         (SiteKind::Entry, _) => Some(Stub::Any),
     }
 }

@@ -10,6 +10,7 @@ use super::call_stubs::{
 };
 use super::inside_stub::ringmark_enter_any_inside;
 use super::profile_stubs::ringmark_enter_profile;
+use super::timed_stubs::{ringmark_enter_leading, ringmark_enter_timed};
 use crate::record::levels::{GENERATION, LEAST, SPAN};
 use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::RETURN_PLACES;
@@ -87,12 +88,16 @@ core::arch::global_asm!(
     "ringmark_select ringmark_select_calls, 0, {enter}, {enter_any}",
     "ringmark_select ringmark_select_sleds, 0, {enter_sleds}, {enter_any}",
     "ringmark_select ringmark_select_profile, 0, {enter_profile}, {enter_any}",
+    "ringmark_select ringmark_select_timed, 0, {enter_timed}, {enter_any}",
+    "ringmark_select ringmark_select_leading, 0, {enter_leading}, {enter_any}",
     "ringmark_select ringmark_select_any, 0, {enter_any}, {enter_any}",
     "ringmark_select ringmark_select_inside, 1, {enter_inside}, {enter_any_inside}",
     "ringmark_select ringmark_select_any_inside, 1, {enter_any_inside}, {enter_any_inside}",
     enter = sym ringmark_enter,
     enter_sleds = sym ringmark_enter_sleds,
     enter_profile = sym ringmark_enter_profile,
+    enter_timed = sym ringmark_enter_timed,
+    enter_leading = sym ringmark_enter_leading,
     enter_any = sym ringmark_enter_any,
     enter_inside = sym ringmark_enter_inside,
     enter_any_inside = sym ringmark_enter_any_inside,
@@ -115,6 +120,8 @@ unsafe extern "C" {
     pub(super) fn ringmark_select_calls();
     pub(super) fn ringmark_select_sleds();
     pub(super) fn ringmark_select_profile();
+    pub(super) fn ringmark_select_timed();
+    pub(super) fn ringmark_select_leading();
     pub(super) fn ringmark_select_any();
     pub(super) fn ringmark_select_inside();
     pub(super) fn ringmark_select_any_inside();

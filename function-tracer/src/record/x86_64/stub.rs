@@ -8,8 +8,9 @@ use super::inside_stub::ringmark_enter_any_inside;
 use super::profile_stubs::ringmark_enter_profile;
 use super::select_stubs::{
     ringmark_select_any, ringmark_select_any_inside, ringmark_select_calls, ringmark_select_inside,
-    ringmark_select_profile, ringmark_select_sleds,
+    ringmark_select_leading, ringmark_select_profile, ringmark_select_sleds, ringmark_select_timed,
 };
+use super::timed_stubs::{ringmark_enter_leading, ringmark_enter_timed};
 use super::vectors;
 use crate::patch::Target;
 
@@ -24,6 +25,10 @@ pub(crate) enum Stub {
     Callers,
     /// Calls are counted for one profile tracer.
     Profile,
+    /// The end is recorded, if the call took long enough.
+    Timed,
+    /// The end is recorded, if the call led to a function whose callers are wanted.
+    Leading,
     /// All that the plan says, by the slow way.
     Any,
     /// As `Calls`, at a site inside a function.
@@ -36,6 +41,10 @@ pub(crate) enum Stub {
     SelectedCallsWithSleds,
     /// As `Profile`, if the call's level is selected.
     SelectedProfile,
+    /// As `Timed`, if the call's level is selected.
+    SelectedTimed,
+    /// As `Leading`, if the call's level is selected.
+    SelectedLeading,
     /// As `Any`, if the call's level is selected.
     SelectedAny,
     /// As `CallsInside`, if the call's level is selected.
@@ -57,6 +66,8 @@ impl Stub {
             Self::Calls => Self::SelectedCalls,
             Self::CallsWithSleds => Self::SelectedCallsWithSleds,
             Self::Profile => Self::SelectedProfile,
+            Self::Timed => Self::SelectedTimed,
+            Self::Leading => Self::SelectedLeading,
             Self::Any => Self::SelectedAny,
             Self::CallsInside => Self::SelectedCallsInside,
             Self::AnyInside => Self::SelectedAnyInside,
@@ -67,8 +78,10 @@ impl Stub {
     /// The stub that leaves it to the slow way whether a call is selected.
     pub(crate) fn deciding(self) -> Self {
         match self {
-            Self::Calls | Self::CallsWithSleds | Self::Profile | Self::Callers => Self::Any,
             Self::CallsInside => Self::AnyInside,
+            Self::Calls | Self::CallsWithSleds | Self::Profile | Self::Timed | Self::Leading => {
+                Self::Any
+            }
             other => other,
         }
     }
@@ -81,12 +94,16 @@ impl Stub {
             Self::CallsWithSleds => ringmark_enter_sleds,
             Self::Callers => ringmark_enter_called,
             Self::Profile => ringmark_enter_profile,
+            Self::Timed => ringmark_enter_timed,
+            Self::Leading => ringmark_enter_leading,
             Self::Any => ringmark_enter_any,
             Self::CallsInside => ringmark_enter_inside,
             Self::AnyInside => ringmark_enter_any_inside,
             Self::SelectedCalls => ringmark_select_calls,
             Self::SelectedCallsWithSleds => ringmark_select_sleds,
             Self::SelectedProfile => ringmark_select_profile,
+            Self::SelectedTimed => ringmark_select_timed,
+            Self::SelectedLeading => ringmark_select_leading,
             Self::SelectedAny => ringmark_select_any,
             Self::SelectedCallsInside => ringmark_select_inside,
             Self::SelectedAnyInside => ringmark_select_any_inside,
