@@ -33,6 +33,8 @@ const LOOKS: usize = 8;
 const BUSY: u64 = 1 << 63;
 /// Bytes of stack between a call and the one around it at most.
 const REACH: u64 = 64 << 10;
+/// The same where only their addresses say that they are on one stack. Stacks that are closer look like one.
+const REACH_BY_ADDRESS: u64 = 16 << 10;
 /// Words of a stack that are looked at for the pad of the call around.
 const WORDS_MAX: u64 = 128;
 /// Calls around a call that are looked at.
@@ -293,13 +295,14 @@ fn newest_on(page: u64) -> &'static AtomicU64 {
 /// The open call nearest above this slot, by what was opened on its page and on those above. It is for calls that no
 /// pad leads to: their exits are sites, or their frames are large.
 fn by_page(slot: u64) -> Option<&'static CallElsewhere> {
-    let pages = slot / PAGE as u64..=(slot + REACH) / PAGE as u64;
+    let pages = slot / PAGE as u64..=(slot + REACH_BY_ADDRESS) / PAGE as u64;
+    let is_near = |call: &&CallElsewhere| call.slot() - slot < REACH_BY_ADDRESS;
     let nearest_on = |page| {
         let newest = newest_on(page).load(Relaxed);
         let outer = |number: &u64| Some(CALLS.get(*number as usize)?.around.load(Relaxed));
         let outwards = core::iter::successors(Some(newest), outer);
         let mut outwards = outwards.take_while(|number| *number != 0).take(AROUND_MAX);
-        outwards.find_map(|number| around_by(number, slot))
+        outwards.find_map(|number| around_by(number, slot).filter(is_near))
     };
     pages.into_iter().find_map(nearest_on)
 }

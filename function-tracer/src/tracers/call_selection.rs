@@ -4,8 +4,7 @@ use ringmark_format::function::TracerKind;
 
 use super::error::TracerError;
 use super::selection::Selection;
-use super::tracer::TracerOptions;
-use super::triggers::acts_at_exit;
+use super::triggers::{Trigger, acts_at_exit};
 use crate::record::call_plan::CallPlan;
 use crate::record::has_shadow_stack;
 use crate::record::levels::Levels;
@@ -55,6 +54,30 @@ impl CallSelection {
             ..plan
         }
     }
+
+    /// Whether a tracer of this kind can select these calls. `is_timed`: and those of them that take long; `triggers`: it
+    /// has these, too.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(
+        &self,
+        kind: TracerKind,
+        is_timed: bool,
+        triggers: &[Trigger],
+    ) -> Result<(), TracerError> {
+        let waits_for_end = is_timed || !self.callers.is_empty();
+        if waits_for_end && matches!(kind, TracerKind::Profile | TracerKind::Callback) {
+            return Err(TracerError::ActsAtEntry { kind: kind.name() });
+        }
+        if !self.inside.is_empty() && acts_at_exit(triggers) {
+            return Err(TracerError::ExitOutside);
+        }
+        if !self.is_empty() && has_shadow_stack() {
+            return Err(TracerError::NoLevels);
+        }
+        Ok(())
+    }
 }
 
 /// A patch site whose function is named in the parts of a [`CallSelection`].
@@ -64,25 +87,4 @@ pub(super) struct Part {
     pub(super) is_entry: bool,
     pub(super) inside: bool,
     pub(super) callers: bool,
-}
-
-/// Whether a tracer can do what its options say of calls.
-///
-/// # Errors
-/// Why not.
-pub(super) fn check(options: &TracerOptions) -> Result<(), TracerError> {
-    let calls = &options.calls;
-    let waits_for_end = options.min_ns.is_some() || !calls.callers.is_empty();
-    let kind = options.kind;
-    if waits_for_end && matches!(kind, TracerKind::Profile | TracerKind::Callback) {
-        return Err(TracerError::ActsAtEntry { kind: kind.name() });
-    }
-    let outside = !calls.inside.is_empty() && acts_at_exit(&options.triggers);
-    if outside {
-        return Err(TracerError::ExitOutside);
-    }
-    if !calls.is_empty() && has_shadow_stack() {
-        return Err(TracerError::NoLevels);
-    }
-    Ok(())
 }

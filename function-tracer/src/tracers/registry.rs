@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use ringmark_format::function::{TRACERS_MAX, TracerKind};
 
 use super::budget::{Budgets, OverBudget};
-use super::call_selection;
 use super::error::TracerError;
 use super::profile_cells::CellOfFunction;
 use super::traced_sites::{ChangeOutcome, TracedSites, name_of};
@@ -312,7 +311,11 @@ impl Tracers {
 
     /// Whether the tracers that are on can do what their options say, the one at this place in particular.
     fn check(&self, place: usize) -> Result<(), TracerError> {
-        call_selection::check(&self.tracers[place].options)?;
+        let options = &self.tracers[place].options;
+        let is_timed = options.min_ns.is_some();
+        options
+            .calls
+            .check(options.kind, is_timed, &options.triggers)?;
         let on = || self.tracers.iter().filter(|tracer| tracer.on);
         if on().filter(|tracer| tracer.may_pause()).count() > PAUSING_MAX {
             return Err(TracerError::TooManyPausing);
