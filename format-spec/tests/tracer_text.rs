@@ -103,6 +103,25 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
     [plain, full]
 }
 
+/// What belongs to a tracer and has patterns.
+fn lines_with_patterns<'a>(word: &'a str, rest: &'a str, n: u64) -> [AnswerLine<'a>; 3] {
+    let named = NamedLine {
+        tracer: word,
+        functions: n,
+        patterns: rest,
+    };
+    let trigger = TriggerLine {
+        tracer: word,
+        functions: n,
+        trigger: rest,
+    };
+    [
+        AnswerLine::Trigger(trigger),
+        AnswerLine::Inside(named),
+        AnswerLine::Caller(named),
+    ]
+}
+
 /// Every kind of line. `field` has no tab, `word` no space either.
 fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec<AnswerLine<'a>> {
     let site = |exits| Site {
@@ -125,23 +144,11 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
         function: Cow::Borrowed(field),
         module: Cow::Borrowed(rest),
     };
-    let named = NamedLine {
-        tracer: word,
-        functions: n,
-        patterns: rest,
-    };
     let mut lines = vec![
         AnswerLine::Note(rest),
         AnswerLine::Refusal(rest),
         AnswerLine::ShadowStack(true),
         AnswerLine::ShadowStack(false),
-        AnswerLine::Trigger(TriggerLine {
-            tracer: word,
-            functions: n,
-            trigger: rest,
-        }),
-        AnswerLine::Inside(named),
-        AnswerLine::Caller(named),
         AnswerLine::GivenUp(GivenUp {
             tracer: word,
             ppm: n,
@@ -167,6 +174,7 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
             ..gathered
         }),
     ];
+    lines.extend(lines_with_patterns(word, rest, n));
     lines.extend(tracer_lines(word, rest, n).map(AnswerLine::Tracer));
     lines.extend(LeaseState::ALL.map(AnswerLine::State));
     lines.extend(Count::ALL.map(|count| AnswerLine::Count(count, n)));

@@ -275,6 +275,27 @@ fn calls_that_lead_to_a_function() {
     });
 }
 
+#[test]
+fn calls_that_exceptions_leave() {
+    if !require_tools(&["g++"]) {
+        return;
+    }
+    let program = Program::new("g++", "calls_exceptions.cc", &format!("-O2 {ENTRIES}"));
+    let all = traced(&program, "tracer=graph", "");
+    for (lines, depth, inside) in [
+        ("max_depth=2", 2, None),
+        ("max_depth=4", 4, None),
+        ("inside=catcher", usize::MAX, Some("_ZL7catcherii")),
+    ] {
+        let found = traced(&program.again(), &format!("tracer=graph;{lines}"), "");
+        assert_eq!(
+            found.selected(usize::MAX, None),
+            all.selected(depth, inside),
+            "{lines}"
+        );
+    }
+}
+
 /// Rust's sites lie inside the functions.
 #[test]
 fn calls_of_rust_functions() {

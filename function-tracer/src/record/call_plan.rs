@@ -142,6 +142,11 @@ impl CallPlan {
         }
     }
 
+    /// Whether a call of this level is wanted. The level is asked for where it matters.
+    pub(super) fn selects(&self, level: impl FnOnce() -> u32) -> bool {
+        self.levels.is_none_or(|levels| levels.have(level()))
+    }
+
     /// Whether a stub can tell that a call is not wanted by its level alone.
     pub(crate) fn is_selected_by_stub(&self) -> bool {
         self.levels.is_some_and(Levels::are_common) && self.on_entry == Actions::NONE

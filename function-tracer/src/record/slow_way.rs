@@ -49,19 +49,12 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     } else if is_elsewhere {
         calls_elsewhere::drop_left(block, slot, frame.return_address());
     }
-    let Some((type_word, plan)) = wanted_now(frame.type_word()) else {
+    let level = || level(block, slot, is_elsewhere);
+    let wanted = wanted_now(frame.type_word()).filter(|(_, plan)| plan.selects(level));
+    let Some((type_word, plan)) = wanted else {
         unwritten::add(frame.type_word() & LAST_NUMBER);
         return;
     };
-    let level = || match (has_place, is_elsewhere) {
-        (true, _) => block.level(),
-        (_, true) => calls_elsewhere::level(block, slot),
-        _ => 0,
-    };
-    if plan.levels.is_some_and(|levels| !levels.have(level())) {
-        unwritten::add(type_word & LAST_NUMBER);
-        return;
-    }
     if plan.is_led_to {
         mark_callers(block, is_elsewhere.then_some(slot));
     }
@@ -101,6 +94,15 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         words.add(&frame.arguments()[..usize::from(plan.arguments.min(6))]);
     }
     record_at(slot, type_word, words.all(), plan.now(tick));
+}
+
+/// The level of a call with this slot; 0 where nothing is known of what is around it.
+fn level(block: &Block, slot: u64, is_elsewhere: bool) -> u32 {
+    match is_elsewhere {
+        true => calls_elsewhere::level(block, slot),
+        false if block.takes(slot) => block.level(),
+        false => 0,
+    }
 }
 
 /// Runs the triggers of an entry. Returns the type and the plan of the call for tracers that do not
