@@ -280,12 +280,13 @@ fn calls_that_exceptions_leave() {
     if !require_tools(&["g++"]) {
         return;
     }
-    let program = Program::new("g++", "calls_exceptions.cc", &format!("-O2 {ENTRIES}"));
+    let flags = format!("-O2 -fnon-call-exceptions {ENTRIES}");
+    let program = Program::new("g++", "calls_exceptions.cc", &flags);
     let all = traced(&program, "tracer=graph", "");
     for (lines, depth, inside) in [
         ("max_depth=2", 2, None),
         ("max_depth=4", 4, None),
-        ("inside=catcher", usize::MAX, Some("_ZL7catcherii")),
+        ("inside=catcher", usize::MAX, Some("catcher(int, int)")),
     ] {
         let found = traced(&program.again(), &format!("tracer=graph;{lines}"), "");
         assert_eq!(
