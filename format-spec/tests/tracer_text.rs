@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{
     AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, MovedJump, MovedSite,
-    ProfileEvent, Request, RequestLine, Site, Syntax, TracerLine, TracerState, TrampolineRange,
-    TriggerLine, Untraceable, Verb, WrongLine, count, starts,
+    NamedLine, ProfileEvent, Request, RequestLine, Site, Syntax, TracerLine, TracerState,
+    TrampolineRange, TriggerLine, Untraceable, Verb, WrongLine, count, starts,
 };
 
 /// Texts as they come from symbol tables and users.
@@ -30,6 +30,9 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
         RequestLine::Result(true),
         RequestLine::Result(false),
         RequestLine::MinNs(number),
+        RequestLine::MaxDepth(number as u32),
+        RequestLine::Inside(text),
+        RequestLine::Caller(text),
         RequestLine::Trigger(text),
         RequestLine::NoTriggers,
         RequestLine::BudgetPpm(number),
@@ -81,6 +84,7 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
         args: n % 7,
         result: n % 2 == 1,
         min_ns: None,
+        max_depth: None,
         is_paused: false,
         wants_snapshot: false,
         budget_ppm: None,
@@ -89,6 +93,7 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
     };
     let full = TracerLine {
         min_ns: Some(n),
+        max_depth: Some(n),
         is_paused: true,
         wants_snapshot: true,
         budget_ppm: Some(n),
@@ -96,6 +101,25 @@ fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2]
         ..plain
     };
     [plain, full]
+}
+
+/// What belongs to a tracer and has patterns.
+fn lines_with_patterns<'a>(word: &'a str, rest: &'a str, n: u64) -> [AnswerLine<'a>; 3] {
+    let named = NamedLine {
+        tracer: word,
+        functions: n,
+        patterns: rest,
+    };
+    let trigger = TriggerLine {
+        tracer: word,
+        functions: n,
+        trigger: rest,
+    };
+    [
+        AnswerLine::Trigger(trigger),
+        AnswerLine::Inside(named),
+        AnswerLine::Caller(named),
+    ]
 }
 
 /// Every kind of line. `field` has no tab, `word` no space either.
@@ -125,11 +149,6 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
         AnswerLine::Refusal(rest),
         AnswerLine::ShadowStack(true),
         AnswerLine::ShadowStack(false),
-        AnswerLine::Trigger(TriggerLine {
-            tracer: word,
-            functions: n,
-            trigger: rest,
-        }),
         AnswerLine::GivenUp(GivenUp {
             tracer: word,
             ppm: n,
@@ -155,6 +174,7 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
             ..gathered
         }),
     ];
+    lines.extend(lines_with_patterns(word, rest, n));
     lines.extend(tracer_lines(word, rest, n).map(AnswerLine::Tracer));
     lines.extend(LeaseState::ALL.map(AnswerLine::State));
     lines.extend(Count::ALL.map(|count| AnswerLine::Count(count, n)));

@@ -252,8 +252,14 @@ fn only_long_calls() {
     let program = Program::new("gcc", "calls_plain.c", "-O2");
     let wishes = "tracer=graph;filter=*;min_ns=1";
     let traced = program.trace(DISCARD, wishes, "100");
-    let own = own_counts(&traced.finished);
-    traced.books.expect_calls(&own, "long calls");
+    // The clock does not tell the begin of the shortest calls from their end.
+    let mut recorded = 0;
+    for (name, own) in own_counts(&traced.finished) {
+        let calls = traced.books.functions.get(&name).map_or(0, |f| f.calls);
+        assert!(calls <= own, "{name}: {calls} of {own}");
+        recorded += calls;
+    }
+    assert!(recorded > 10_000, "{:?}", traced.books);
     let none = format!("tracer=graph;filter=recurse;min_ns={}", 60_000_000_000_u64);
     let program = Program::new("gcc", "calls_plain.c", "-O2");
     let traced = program.trace(DISCARD, &none, "100");

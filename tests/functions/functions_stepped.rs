@@ -16,10 +16,13 @@ const ROOM: &str = "mode=overwrite,page=4K,ring=64K,session=64M";
 const NO_UNWINDER: i32 = 77;
 
 /// What the tracers do with each call.
-const WISHES: [(&str, &str); 5] = [
+const WISHES: [(&str, &str); 8] = [
     ("graph", "tracer=graph;filter=*"),
     ("function", "tracer=function;filter=*"),
     ("profile", "tracer=profile;filter=*"),
+    ("levels", "tracer=graph;filter=*;max_depth=3"),
+    ("short", "tracer=graph;filter=*;min_ns=60000000000"),
+    ("callers", "tracer=graph;filter=*;caller=nothing"),
     (
         "arguments",
         "tracer=graph;filter=*;args=3;result=on;min_ns=1",
@@ -125,7 +128,7 @@ fn check(unwinder: Unwinder, run: impl Fn(&Program, &str, &Finished)) {
 }
 
 fn check_started(unwinder: Unwinder) {
-    let wishes = &WISHES[..if is_long() { WISHES.len() } else { 3 }];
+    let wishes = &WISHES[..if is_long() { WISHES.len() } else { 5 }];
     check(unwinder, |program, build, plain| {
         for (name, wishes) in wishes {
             let traced = finish(unwinder.start(program.command(ROOM, wishes), &parts()));

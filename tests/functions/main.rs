@@ -25,6 +25,7 @@ mod functions_profile;
 mod functions_run;
 mod functions_rust;
 mod functions_sampled;
+mod functions_selected;
 mod functions_shown;
 mod functions_sleds;
 mod functions_stacks;

@@ -84,6 +84,17 @@ pub struct TriggerLine<'a> {
     pub trigger: &'a str,
 }
 
+/// Functions that the selection of a tracer's calls names: `TRACER FUNCTIONS PATTERNS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedLine<'a> {
+    /// The tracer, a word.
+    pub tracer: &'a str,
+    /// How many functions they are.
+    pub functions: u64,
+    /// The patterns, as their user wrote them.
+    pub patterns: &'a str,
+}
+
 /// Where the trampolines of a module lie whose sites take the place of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrampolineRange {
@@ -114,6 +125,10 @@ pub enum AnswerLine<'a> {
     Tracer(TracerLine<'a>),
     /// A trigger.
     Trigger(TriggerLine<'a>),
+    /// Functions whose calls a tracer records with all that they call.
+    Inside(NamedLine<'a>),
+    /// Functions whose calls a tracer records with those that led to them.
+    Caller(NamedLine<'a>),
     /// A function that a budget did not allow.
     GivenUp(GivenUp<'a>),
     /// A tracer whose trigger wanted a snapshot.
@@ -145,6 +160,8 @@ impl fmt::Display for AnswerLine<'_> {
                 let (tracer, functions) = (Word(one.tracer), one.functions);
                 write!(f, "trigger={tracer} {functions} {}", line(one.trigger))
             }
+            Self::Inside(named) => write!(f, "inside={named}"),
+            Self::Caller(named) => write!(f, "caller={named}"),
             Self::GivenUp(one) => {
                 let (tracer, ppm) = (Word(one.tracer), one.ppm);
                 write!(f, "given_up={tracer} {ppm} {}", line(one.function))
@@ -188,6 +205,8 @@ impl<'a> AnswerLine<'a> {
                     trigger,
                 })
             }),
+            "inside" => NamedLine::parse(value).map(Self::Inside),
+            "caller" => NamedLine::parse(value).map(Self::Caller),
             "given_up" => three(value).map(|(tracer, ppm, function)| {
                 Self::GivenUp(GivenUp {
                     tracer,
@@ -214,6 +233,24 @@ impl<'a> AnswerLine<'a> {
     /// The lines of an answer in order; lines that are not known are left out.
     pub fn all(answer: &'a str) -> impl Iterator<Item = Self> {
         answer.lines().filter_map(Self::parse)
+    }
+}
+
+impl fmt::Display for NamedLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tracer, patterns) = (Word(self.tracer), line(self.patterns));
+        write!(f, "{tracer} {} {patterns}", self.functions)
+    }
+}
+
+impl<'a> NamedLine<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (tracer, functions, patterns) = three(text)?;
+        Some(Self {
+            tracer,
+            functions,
+            patterns,
+        })
     }
 }
 

@@ -13,7 +13,7 @@ mod request;
 mod sites;
 mod tracer;
 
-pub use answer::{AnswerLine, Count, GivenUp, TrampolineRange, TriggerLine, count};
+pub use answer::{AnswerLine, Count, GivenUp, NamedLine, TrampolineRange, TriggerLine, count};
 pub use gathered::{Gathered, Histogram};
 pub use moved::{MovedJump, MovedSite};
 pub use profile_event::ProfileEvent;

@@ -163,6 +163,12 @@ pub enum RequestLine<'a> {
     Result(bool),
     /// Least duration of the calls that are recorded, in ns; 0: all.
     MinNs(u64),
+    /// How many calls deep those are at most that are recorded; 0: any number.
+    MaxDepth(u32),
+    /// Functions whose calls are recorded with all that they call, a pattern; empty: none in particular.
+    Inside(&'a str),
+    /// Functions whose calls are recorded with those that led to them, a pattern; empty: none in particular.
+    Caller(&'a str),
     /// A trigger, as its user writes it.
     Trigger(&'a str),
     /// No triggers.
@@ -208,6 +214,9 @@ impl fmt::Display for RequestLine<'_> {
             Self::Result(true) => f.write_str("result=on"),
             Self::Result(false) => f.write_str("result=off"),
             Self::MinNs(ns) => write!(f, "min_ns={ns}"),
+            Self::MaxDepth(levels) => write!(f, "max_depth={levels}"),
+            Self::Inside(pattern) => write!(f, "inside={}", line(pattern)),
+            Self::Caller(pattern) => write!(f, "caller={}", line(pattern)),
             Self::Trigger(trigger) => write!(f, "trigger={}", line(trigger)),
             Self::NoTriggers => f.write_str("trigger=none"),
             Self::BudgetPpm(ppm) => write!(f, "budget_ppm={ppm}"),
@@ -241,6 +250,13 @@ impl<'a> RequestLine<'a> {
             "args" => Self::Args(arguments(value)?),
             "result" => Self::Result(switch("result", value)?),
             "min_ns" => Self::MinNs(number("min_ns", value)?),
+            "max_depth" => Self::MaxDepth(
+                value
+                    .parse()
+                    .map_err(|_| wrong("max_depth", value, "a number"))?,
+            ),
+            "inside" => Self::Inside(value),
+            "caller" => Self::Caller(value),
             "trigger" if value == "none" => Self::NoTriggers,
             "trigger" => Self::Trigger(value),
             "budget_ppm" => Self::BudgetPpm(number("budget_ppm", value)?),

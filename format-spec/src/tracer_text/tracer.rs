@@ -74,6 +74,8 @@ pub struct TracerLine<'a> {
     pub result: bool,
     /// Least duration of the calls that it records, in ns; `None`: it records all.
     pub min_ns: Option<u64>,
+    /// How many calls deep those are at most that it records; `None`: any number.
+    pub max_depth: Option<u64>,
     /// Whether it waits for a trigger.
     pub is_paused: bool,
     /// Whether one of its triggers wants a snapshot.
@@ -98,6 +100,9 @@ impl fmt::Display for TracerLine<'_> {
         write!(f, " args={} result={}", self.args, self.result)?;
         if let Some(ns) = self.min_ns {
             write!(f, " min_ns={ns}")?;
+        }
+        if let Some(levels) = self.max_depth {
+            write!(f, " max_depth={levels}")?;
         }
         if self.is_paused {
             f.write_str(" paused=true")?;
@@ -138,6 +143,7 @@ impl<'a> TracerLine<'a> {
             args: number("args").unwrap_or(0),
             result: value("result") == Some("true"),
             min_ns: number("min_ns"),
+            max_depth: number("max_depth"),
             is_paused: value("paused") == Some("true"),
             wants_snapshot: value("snapshot") == Some("true"),
             budget_ppm: number("budget_ppm"),

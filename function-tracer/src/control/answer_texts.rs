@@ -4,7 +4,8 @@ use std::fmt::{Display, Write};
 
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 use ringmark_format::tracer_text::{
-    AnswerLine, Count, Exits, GivenUp, Site, TracerLine, TracerState, TriggerLine, Untraceable,
+    AnswerLine, Count, Exits, GivenUp, NamedLine, Site, TracerLine, TracerState, TriggerLine,
+    Untraceable,
 };
 
 use crate::engine::Engine;
@@ -46,6 +47,12 @@ pub(super) fn changed(outcome: &ChangeOutcome, tracer: &Tracer) -> String {
     for (n, trigger) in tracer.options().triggers.iter().enumerate() {
         let note = format!("trigger {:?} is at no function", trigger.text());
         if tracer.triggered(n) == 0 && !push(&mut text, &AnswerLine::Note(&note)) {
+            break;
+        }
+    }
+    for (patterns, functions) in named_functions(tracer).into_iter().flatten() {
+        let note = format!("{patterns:?} is no function here: none of its calls is recorded");
+        if functions == 0 && !push(&mut text, &AnswerLine::Note(&note)) {
             break;
         }
     }
@@ -111,7 +118,11 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     }
     for tracer in tracers.all() {
         let more = |text: &mut String| push_lines(text, &given_up(tracer));
-        if !push_tracer(&mut text, tracer) || !triggers_of(tracer, &mut text) || !more(&mut text) {
+        let is_done = push_tracer(&mut text, tracer)
+            && triggers_of(tracer, &mut text)
+            && named_by(tracer, &mut text)
+            && more(&mut text);
+        if !is_done {
             break;
         }
     }
@@ -136,6 +147,30 @@ fn about_modules(engine: &Engine) -> impl Iterator<Item = String> {
         )
     });
     unwatched.into_iter().chain(late).chain(moved)
+}
+
+fn named_by(tracer: &Tracer, text: &mut String) -> bool {
+    let [inside, callers] = named_functions(tracer);
+    let line = |patterns, functions| NamedLine {
+        tracer: tracer.name(),
+        functions,
+        patterns,
+    };
+    let inside = inside.as_ref().map(|(patterns, n)| line(patterns, *n));
+    let callers = callers.as_ref().map(|(patterns, n)| line(patterns, *n));
+    let inside = inside.map(AnswerLine::Inside).into_iter();
+    let mut lines = inside.chain(callers.map(AnswerLine::Caller));
+    lines.all(|line| push(text, &line))
+}
+
+/// The functions whose insides, and those whose callers, the selection of a tracer's calls names, and how many they are.
+fn named_functions(tracer: &Tracer) -> [Option<(String, u64)>; 2] {
+    let calls = &tracer.options().calls;
+    let (inside, callers) = tracer.named();
+    [(&calls.inside, inside), (&calls.callers, callers)].map(|(named, functions)| {
+        let text = || (named.text(), functions as u64);
+        (!named.is_empty()).then(text)
+    })
 }
 
 fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
@@ -186,6 +221,7 @@ fn push_tracer(text: &mut String, tracer: &Tracer) -> bool {
         args: options.arguments.into(),
         result: options.result,
         min_ns: options.min_ns,
+        max_depth: options.calls.max_depth.map(u64::from),
         is_paused: tracer.is_paused(),
         wants_snapshot: tracer.wants_snapshot(),
         budget_ppm: options.budget_ppm,

@@ -3,7 +3,7 @@
 use ringmark_format::tracer_text::{MovedSite, RequestLine};
 
 use super::request_error::RequestError;
-use crate::tracers::{Selection, Syntax, TracerKind, TracerOptions, Trigger};
+use crate::tracers::{CallSelection, Selection, Syntax, TracerKind, TracerOptions, Trigger};
 
 /// What one request says about a function tracer. What it leaves out is `None` or empty.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub(super) struct Requested<'a> {
     result: Option<bool>,
     min_bytes: Option<u64>,
     min_ns: Option<u64>,
+    max_depth: Option<u32>,
+    inside: Option<Selection>,
+    callers: Option<Selection>,
     triggers: Option<Vec<Trigger>>,
     budget_ppm: Option<u64>,
     pub(super) lease_ms: Option<u64>,
@@ -54,6 +57,9 @@ impl<'a> Requested<'a> {
                 RequestLine::Args(count) => requested.arguments = Some(count),
                 RequestLine::Result(is_wanted) => requested.result = Some(is_wanted),
                 RequestLine::MinNs(ns) => requested.min_ns = Some(ns),
+                RequestLine::MaxDepth(levels) => requested.max_depth = Some(levels),
+                RequestLine::Inside(pattern) => add_to(&mut requested.inside, pattern, syntax)?,
+                RequestLine::Caller(pattern) => add_to(&mut requested.callers, pattern, syntax)?,
                 RequestLine::NoTriggers => requested.triggers = Some(Vec::new()),
                 RequestLine::Trigger(text) => {
                     let triggers = requested.triggers.get_or_insert_default();
@@ -91,10 +97,30 @@ impl<'a> Requested<'a> {
         options.arguments = self.arguments.unwrap_or(options.arguments);
         options.result = self.result.unwrap_or(options.result);
         options.min_ns = self.min_ns.or(options.min_ns).filter(|ns| *ns > 0);
+        let before = std::mem::take(&mut options.calls);
+        let max_depth = self.max_depth.or(before.max_depth);
+        options.calls = CallSelection {
+            max_depth: max_depth.filter(|levels| *levels > 0),
+            inside: self.inside.unwrap_or(before.inside),
+            callers: self.callers.unwrap_or(before.callers),
+        };
         if let Some(triggers) = self.triggers {
             options.triggers = triggers;
         }
         let budget = self.budget_ppm.or(options.budget_ppm);
         options.budget_ppm = budget.filter(|ppm| *ppm > 0);
     }
+}
+
+/// Adds a pattern to functions that a line names; an empty one says that there are none.
+fn add_to(
+    functions: &mut Option<Selection>,
+    pattern: &str,
+    syntax: Syntax,
+) -> Result<(), RequestError> {
+    let functions = functions.get_or_insert_default();
+    if !pattern.is_empty() {
+        functions.want(pattern, syntax)?;
+    }
+    Ok(())
 }

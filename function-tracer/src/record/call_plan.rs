@@ -5,6 +5,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Release};
 
 use super::by_type::{ByType, Cells};
+use super::levels::Levels;
 use super::trigger_actions::Actions;
 
 /// What is done with the calls of a function type.
@@ -26,6 +27,14 @@ pub(crate) struct CallPlan {
     pub(crate) result: bool,
     /// Ticks that a call must take to be recorded; such a call has one record, at its end.
     pub(crate) min_ticks: Option<u64>,
+    /// Levels of the calls that are wanted; `None`: all.
+    pub(crate) levels: Option<Levels>,
+    /// Whether calls are opened although their ends are not recorded, because they are levels.
+    pub(crate) opens: bool,
+    /// Whether only calls are recorded that led to one of a function whose callers are wanted.
+    pub(crate) leading: bool,
+    /// Whether the function is one whose callers are wanted.
+    pub(crate) is_led_to: bool,
     /// Callback tracers whose functions are called at each entry; bits are tracers' numbers.
     pub(crate) callbacks: u64,
     /// Tracers that may pause, see `trigger_actions`; bits are tracers' numbers.
@@ -47,6 +56,10 @@ impl CallPlan {
         arguments: 0,
         result: false,
         min_ticks: None,
+        levels: None,
+        opens: false,
+        leading: false,
+        is_led_to: false,
         callbacks: 0,
         may_pause: 0,
         on_entry: Actions::NONE,
@@ -94,10 +107,49 @@ impl CallPlan {
     pub(crate) fn without_end(self) -> Self {
         Self {
             exit: false,
+            opens: false,
             result: false,
             on_exit: Actions::NONE,
             ..self
         }
+    }
+
+    /// Whether the end of a call is to be seen.
+    pub(crate) fn wants_end(&self) -> bool {
+        self.exit || self.opens || self.on_exit != Actions::NONE
+    }
+
+    /// Whether all that is done with a call is a record at its end, if it took long or led to a function whose callers
+    /// are wanted.
+    pub(crate) fn is_only_timed(&self) -> bool {
+        let only = Self {
+            with_caller: self.with_caller,
+            arguments: self.arguments,
+            result: self.result,
+            min_ticks: self.min_ticks,
+            leading: self.leading,
+            opens: self.opens,
+            ..Self::CALLS
+        };
+        self.min_ticks.is_some() && *self == only
+    }
+
+    /// What is done with a call whose level is selected.
+    pub(crate) fn of_selected(self) -> Self {
+        Self {
+            levels: None,
+            ..self
+        }
+    }
+
+    /// Whether a call of this level is wanted. The level is asked for where it matters.
+    pub(super) fn selects(&self, level: impl FnOnce() -> u32) -> bool {
+        self.levels.is_none_or(|levels| levels.have(level()))
+    }
+
+    /// Whether a stub can tell that a call is not wanted by its level alone.
+    pub(crate) fn is_selected_by_stub(&self) -> bool {
+        self.levels.is_some_and(Levels::are_common) && self.on_entry == Actions::NONE
     }
 
     /// Whether the end of a call is one record without payload, and nothing else.
@@ -127,6 +179,11 @@ impl CallPlan {
             arguments: self.arguments.max(other.arguments),
             result: self.result || other.result,
             min_ticks,
+            // A tracer with levels is the only one that is on.
+            levels: self.levels.or(other.levels),
+            opens: self.opens || other.opens,
+            leading: self.leading || other.leading,
+            is_led_to: self.is_led_to || other.is_led_to,
             callbacks: self.callbacks | other.callbacks,
             may_pause: self.may_pause | other.may_pause,
             on_entry: self.on_entry.and(other.on_entry),

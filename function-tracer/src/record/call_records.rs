@@ -19,6 +19,15 @@ pub(crate) const SLEDS: u32 = 1 << 29;
 /// Bit with `ANY_END`: the end of the call is counted for one tracer, and nothing else.
 pub(crate) const PROFILED: u32 = 1 << 28;
 
+/// Bit in an open call's type word, above the type's 24 bits: it led to a function whose callers are wanted.
+pub(super) const LEADS: u32 = 1 << 31;
+
+/// Bit with `ANY_END`: all that is to be done at the end is a record, if the call took long or [`LEADS`].
+pub(super) const TIMED: u32 = 1 << 27;
+
+/// Bit with [`TIMED`]: there is a record only if the call [`LEADS`].
+pub(super) const LEADING: u32 = 1 << 26;
+
 /// The bits of a type.
 const TYPE_MASK: u32 = (1 << 24) - 1;
 
@@ -100,7 +109,8 @@ impl Words {
 
 /// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
 pub(super) fn end(plan: &CallPlan, call: &Ended) {
-    if plan.record && plan.exit {
+    let is_wanted = !plan.leading || call.type_word & LEADS != 0;
+    if plan.record && plan.exit && is_wanted {
         record_end(plan, call);
     }
     plan.on_exit.run();

@@ -6,9 +6,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::function::{LAST_NUMBER, LOOSE_BIT, SLOT_BIT};
 
 use super::call_plan;
-use super::call_records::{ANY_END, Ended, Entered, SLEDS, end};
+use super::call_records::{ANY_END, Ended, Entered, LEADS, SLEDS, end};
 use super::count_calls::{self, EndedElsewhere};
-use super::elsewhere::{self, CallElsewhere, Taken};
+use super::elsewhere::{self, CallElsewhere, Taken, with_level};
+use super::levels;
 use super::open_calls::{Block, block};
 
 use super::x86_64::{EntryFrame, has_shadow_stack};
@@ -21,6 +22,20 @@ pub(super) fn drop_left(block: &Block, slot: u64, found: u64) {
         let loose = if call.pad() == found { 0 } else { LOOSE_BIT };
         finish_in(block, call, loose, None);
     }
+}
+
+/// The level of a call that begins with this slot. The outermost one of its stack is inside those of the thread's own
+/// that it began in.
+pub(super) fn level(block: &Block, slot: u64) -> u32 {
+    let around = elsewhere::all_around(slot, block.elsewhere.load(Relaxed)).next();
+    let around = around.and_then(CallElsewhere::level);
+    around.map_or_else(|| block.level(), |level| level.saturating_add(1))
+}
+
+/// Marks the calls around one that begins with this slot as [`LEADS`] says.
+pub(super) fn mark_around(block: &Block, slot: u64) {
+    let known = block.elsewhere.load(Relaxed);
+    elsewhere::all_around(slot, known).for_each(|call| call.add_to_type(LEADS));
 }
 
 /// Opens the call, and replaces its return address unless its exits are sites. `false`: there is no
@@ -38,17 +53,15 @@ pub(super) fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) ->
     };
     let any_end = if plan.has_plain_end() { 0 } else { ANY_END };
     let sleds = if plan.sleds { SLEDS } else { 0 };
+    let leads = if plan.is_led_to { LEADS } else { 0 };
     let known = block.elsewhere.load(Relaxed);
-    let around = if plan.profile {
-        elsewhere::around(slot, known)
-    } else {
-        known
-    };
-    entry.begin(
-        u64::from(call.type_word | any_end | sleds),
-        call.tick,
-        around,
-    );
+    let (mut around, mut level) = (known, 0);
+    if plan.profile || plan.levels.is_some() {
+        around = elsewhere::around(slot, known);
+        level = levels::packed(self::level(block, slot));
+    }
+    let type_word = call.type_word | any_end | sleds | leads;
+    entry.begin(with_level(type_word, level), call.tick, around);
     block.elsewhere.store(entry.number(), Relaxed);
     if plan.profile {
         count_calls::enter_elsewhere(block, call.type_word & LAST_NUMBER);

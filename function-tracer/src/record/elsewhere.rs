@@ -18,6 +18,7 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use super::levels;
 use super::thread_memory::PAGE;
 
 /// Pages of pads.
@@ -32,6 +33,8 @@ const LOOKS: usize = 8;
 const BUSY: u64 = 1 << 63;
 /// Bytes of stack between a call and the one around it at most.
 const REACH: u64 = 64 << 10;
+/// The same where only their addresses say that they are on one stack. Stacks that are closer look like one.
+const REACH_BY_ADDRESS: u64 = 16 << 10;
 /// Words of a stack that are looked at for the pad of the call around.
 const WORDS_MAX: u64 = 128;
 /// Calls around a call that are looked at.
@@ -47,7 +50,7 @@ pub(crate) struct CallElsewhere {
     slot: AtomicU64,
     /// Calls that were opened and did not return.
     opened: AtomicU64,
-    /// As in [`super::thread_memory::OpenCall`]; 0: the call that was opened last has ended.
+    /// As in [`super::thread_memory::OpenCall`], in the upper half its level; 0: the call that was opened last has ended.
     type_word: AtomicU64,
     /// Tick of the entry.
     tick: AtomicU64,
@@ -124,6 +127,17 @@ impl CallElsewhere {
         self.type_word.load(Relaxed) as u32
     }
 
+    /// The level of the call that was opened last, if it is one of the present selection.
+    pub(super) fn level(&self) -> Option<u32> {
+        levels::unpacked((self.type_word.load(Relaxed) >> 32) as u32)
+    }
+
+    /// Adds bits to the type word, unless the call has ended.
+    pub(super) fn add_to_type(&self, bits: u32) {
+        let more = |now: u64| (now != 0).then_some(now | u64::from(bits));
+        let _ = self.type_word.fetch_update(Relaxed, Relaxed, more);
+    }
+
     /// Whether it has calls with this slot that have not returned.
     pub(super) fn is_at(&self, slot: u64) -> bool {
         let opened = self.opened.load(Acquire);
@@ -132,6 +146,7 @@ impl CallElsewhere {
 
     /// Begins a call of the entry. `around`: the entry of the call around it; 0: not known.
     pub(super) fn begin(&self, type_word: u64, tick: u64, around: u64) {
+        newest_on(self.slot() / PAGE as u64).store(self.number(), Relaxed);
         self.around.store(around, Relaxed);
         self.inside.store(0, Relaxed);
         self.tick.store(tick, Relaxed);
@@ -171,6 +186,11 @@ impl CallElsewhere {
         let inside = self.inside.load(Relaxed).wrapping_add(ticks);
         self.inside.store(inside, Relaxed);
     }
+}
+
+/// A type word with a level, as [`levels::packed`] has it.
+pub(super) fn with_level(type_word: u32, level: u32) -> u64 {
+    u64::from(level) << 32 | u64::from(type_word)
 }
 
 unsafe extern "C" {
@@ -261,7 +281,38 @@ pub(super) fn around(slot: u64, known: u64) -> u64 {
     let known = around_by(known, slot);
     let is_here = |call: &&CallElsewhere| page(call.slot.load(Relaxed)) == page(slot);
     let around = known.filter(is_here).or_else(|| by_pad(slot)).or(known);
+    let around = around.or_else(|| by_page(slot));
     around.map_or(0, CallElsewhere::number)
+}
+
+/// The entries that were opened last, by the page that their slots are on. Several pages share a place.
+static NEWEST: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+
+fn newest_on(page: u64) -> &'static AtomicU64 {
+    &NEWEST[page as usize % NEWEST.len()]
+}
+
+/// The open call nearest above this slot, by what was opened on its page and on those above. It is for calls that no
+/// pad leads to: their exits are sites, or their frames are large.
+fn by_page(slot: u64) -> Option<&'static CallElsewhere> {
+    let pages = slot / PAGE as u64..=(slot + REACH_BY_ADDRESS) / PAGE as u64;
+    let is_near = |call: &&CallElsewhere| call.slot() - slot < REACH_BY_ADDRESS;
+    let nearest_on = |page| {
+        let newest = newest_on(page).load(Relaxed);
+        let outer = |number: &u64| Some(CALLS.get(*number as usize)?.around.load(Relaxed));
+        let outwards = core::iter::successors(Some(newest), outer);
+        let mut outwards = outwards.take_while(|number| *number != 0).take(AROUND_MAX);
+        outwards.find_map(|number| around_by(number, slot).filter(is_near))
+    };
+    pages.into_iter().find_map(nearest_on)
+}
+
+/// The open calls around one that begins with this slot, the innermost first.
+pub(super) fn all_around(slot: u64, known: u64) -> impl Iterator<Item = &'static CallElsewhere> {
+    let first = CALLS.get(around(slot, known) as usize);
+    let first = first.filter(|call| call.number() != 0);
+    let outer = first.into_iter().flat_map(CallElsewhere::around);
+    first.into_iter().chain(outer)
 }
 
 /// The open call whose pad is nearest above this slot, on the same page of the system.

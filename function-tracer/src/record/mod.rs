@@ -19,6 +19,9 @@
 //!    calls that leave no record.
 //! 8. At the return another stub, or the slow way, closes the call and records its end.
 //!
+//! [`levels`]: which calls are selected by the open calls around them, which the stubs decide, too.
+//! [`least_time`]: which are too short for all tracers.
+//!
 //! [`own_calls`]: functions that none of this may have traced.
 //!
 //! [`by_type`] holds tables by the number of a function type, for several of these.
@@ -52,6 +55,8 @@ pub(crate) mod callbacks;
 mod calls_elsewhere;
 mod count_calls;
 mod elsewhere;
+pub(crate) mod least_time;
+pub(crate) mod levels;
 pub(crate) mod nodes;
 pub(crate) mod open_calls;
 pub(crate) mod own_calls;

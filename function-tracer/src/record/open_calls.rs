@@ -31,7 +31,7 @@ use ringmark::__private::foreign::Stack;
 use super::alternate_stack::AlternateStack;
 use super::thread_memory::{OUTERMOST, OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};
-use super::{nodes, own_stack, profile_tables, true_returns};
+use super::{levels, nodes, own_stack, profile_tables, true_returns};
 
 /// The fields of [`OpenCall`] for a call to open.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +71,11 @@ pub(crate) struct Block {
     /// Calls that go without a node before it is tried again to prepare one, and how many that were last time.
     untried: AtomicU64,
     pause: AtomicU64,
+    /// Address of the first place whose call is a level: those before it were open when the selection of `generation`
+    /// came into force.
+    no_levels: AtomicU64,
+    /// As in [`super::levels`].
+    generation: AtomicU64,
 }
 
 /// Most calls before it is tried again: a try takes some 25 us where it fails.
@@ -215,6 +220,29 @@ impl Block {
                 return call;
             }
         }
+    }
+
+    /// The level of a call that the thread makes now: the open calls around it that began since the present selection
+    /// came into force. The thread must have a node, and calls that were left must be closed.
+    pub(super) fn level(&self) -> u32 {
+        let top = self.top.load(Relaxed);
+        let is_new = self.generation.load(Relaxed) != levels::generation();
+        if is_new || top < self.no_levels.load(Relaxed) {
+            self.no_levels.store(top, Relaxed);
+            self.generation.store(levels::generation(), Relaxed);
+        }
+        let open = top - self.no_levels.load(Relaxed);
+        (open / size_of::<OpenCall>() as u64) as u32
+    }
+
+    /// The open calls that are levels, the innermost first.
+    pub(super) fn levels(&self) -> impl Iterator<Item = &'static OpenCall> {
+        let count = self.level();
+        let top = self.top.load(Relaxed) as *const OpenCall;
+        let places = (1..=count as usize).map(move |n| top.wrapping_sub(n));
+        // SAFETY: record invariants 1, 4 and 6: places of this thread's node, below `top`.
+        let calls = places.map(|place| unsafe { &*place });
+        calls.filter(|call| call.slot.load(Relaxed) != 0)
     }
 
     /// Limit for calls whose return address stays.
@@ -370,6 +398,8 @@ pub(crate) mod offsets {
     pub(crate) const ALTERNATE_BYTES: usize =
         offset_of!(Block, alternate) + offset_of!(AlternateStack, bytes);
     pub(crate) const FIRST: usize = offset_of!(Block, first);
+    pub(crate) const NO_LEVELS: usize = offset_of!(Block, no_levels);
+    pub(crate) const GENERATION: usize = offset_of!(Block, generation);
     pub(crate) const BLOCK: usize = size_of::<Block>();
 }
 

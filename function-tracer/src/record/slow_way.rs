@@ -20,7 +20,7 @@ use ringmark_format::record::FUNCTION_BIT;
 
 use super::call_plan::{self, CallPlan};
 pub(crate) use super::call_records::{ANY_END, PROFILED, SLEDS};
-use super::call_records::{Ended, Entered, Words, end, record, record_at};
+use super::call_records::{Ended, Entered, LEADS, Words, end, record, record_at};
 use super::callbacks;
 use super::calls_elsewhere;
 use super::count_calls;
@@ -28,7 +28,7 @@ use super::elsewhere::{self, CallElsewhere};
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, NewCall, block, put_back};
 use super::thread_memory::OpenCall;
-use super::trigger_actions::{self, Actions};
+use super::trigger_actions;
 use super::true_returns;
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
@@ -49,10 +49,15 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     } else if is_elsewhere {
         calls_elsewhere::drop_left(block, slot, frame.return_address());
     }
-    let Some((type_word, plan)) = wanted_now(frame.type_word()) else {
+    let level = || level(block, slot, is_elsewhere);
+    let wanted = wanted_now(frame.type_word()).filter(|(_, plan)| plan.selects(level));
+    let Some((type_word, plan)) = wanted else {
         unwritten::add(frame.type_word() & LAST_NUMBER);
         return;
     };
+    if plan.is_led_to {
+        mark_callers(block, is_elsewhere.then_some(slot));
+    }
     let caller = real_caller(block, slot, frame.return_address());
     if plan.callbacks != 0 {
         callbacks::call(block, plan.callbacks, frame.function(), caller);
@@ -65,7 +70,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         caller,
         tick,
     };
-    let wants_end = plan.exit || plan.on_exit != Actions::NONE;
+    let wants_end = plan.wants_end();
     let hooked = match is_elsewhere {
         true => wants_end && calls_elsewhere::open(block, frame, &call),
         false => wants_end && has_place && open(block, frame, &call),
@@ -91,6 +96,15 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     record_at(slot, type_word, words.all(), plan.now(tick));
 }
 
+/// The level of a call with this slot; 0 where nothing is known of what is around it.
+fn level(block: &Block, slot: u64, is_elsewhere: bool) -> u32 {
+    match is_elsewhere {
+        true => calls_elsewhere::level(block, slot),
+        false if block.takes(slot) => block.level(),
+        false => 0,
+    }
+}
+
 /// Runs the triggers of an entry. Returns the type and the plan of the call for tracers that do not
 /// pause afterwards; `None`: no tracer wants the call.
 fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
@@ -104,6 +118,23 @@ fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
     Some((FUNCTION_BIT | number, call_plan::of(number)))
 }
 
+/// Marks the open calls around one whose callers are wanted; on another stack it has this slot.
+fn mark_callers(block: &Block, elsewhere: Option<u64>) {
+    if let Some(slot) = elsewhere {
+        calls_elsewhere::mark_around(block, slot);
+    }
+    if block.bytes.load(Relaxed) == 0 {
+        return;
+    }
+    for call in block.levels() {
+        let type_word = call.type_word.load(Relaxed);
+        if type_word & u64::from(LEADS) != 0 {
+            return; // so are those around it
+        }
+        call.type_word.store(type_word | u64::from(LEADS), Relaxed);
+    }
+}
+
 /// Opens the call, and replaces its return address unless its exits are sites. `false`: too many
 /// calls are open.
 fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
@@ -111,10 +142,11 @@ fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
     let number = call.type_word & LAST_NUMBER;
     let any_end = if plan.has_plain_end() { 0 } else { ANY_END };
     let sleds = if plan.sleds { SLEDS } else { 0 };
+    let leads = if plan.is_led_to { LEADS } else { 0 };
     let new = NewCall {
         slot: frame.slot_address(),
         target: call.caller,
-        type_word: u64::from(call.type_word | any_end | sleds),
+        type_word: u64::from(call.type_word | any_end | sleds | leads),
         tick: call.tick,
     };
     let limit = match plan.sleds {

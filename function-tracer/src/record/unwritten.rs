@@ -11,7 +11,7 @@ use rustix::mm::MapFlags;
 use super::own_memory;
 
 /// Start of the counts; null until a tracer has a budget.
-static COUNTS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+pub(super) static COUNTS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
 /// Makes the counts on the first call. Untouched parts take no memory. `false`: there is none.
 pub(crate) fn prepare() -> bool {

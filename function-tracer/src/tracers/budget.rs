@@ -225,8 +225,9 @@ fn costs_of(
     let mut costs = BTreeMap::<u32, f64>::new();
     for (number, calls) in &watch.calls {
         let wanted = numbers.wanted(*number);
-        let is_recorded =
-            |w: &FunctionType| w.tracers & 1 << tracer != 0 && *w.plan != CallPlan::PROFILE;
+        let is_recorded = |w: &FunctionType| {
+            w.tracers & 1 << tracer != 0 && w.plan.of_selected() != CallPlan::PROFILE
+        };
         if let Some(wanted) = wanted.filter(is_recorded) {
             let ns = each.of(wanted.plan, &mut numbers.profile_cells);
             *costs.entry(wanted.function).or_default() += calls * ns;

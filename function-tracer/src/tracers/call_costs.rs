@@ -42,6 +42,8 @@ fn measure(plan: &CallPlan) -> f64 {
         sleds: false,
         callbacks: 0,
         may_pause: 0,
+        levels: None,
+        is_led_to: false,
         on_entry: Actions::NONE,
         on_exit: Actions::NONE,
         ..*plan

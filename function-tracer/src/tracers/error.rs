@@ -42,6 +42,38 @@ pub enum TracerError {
         /// The tracer's kind.
         kind: &'static str,
     },
+    /// Calls are selected by their ends, and the tracer acts where they begin.
+    #[error(
+        "a tracer of kind {kind} acts where a call begins: expected kind graph or function for calls \
+         by their duration (--min-time) or by what they lead to (--caller)"
+    )]
+    ActsAtEntry {
+        /// The tracer's kind.
+        kind: &'static str,
+    },
+    /// Calls outside a function are not followed, so no trigger can act at their ends.
+    #[error(
+        "calls outside the functions of --inside are not followed to their end: expected triggers at \
+         entries only"
+    )]
+    ExitOutside,
+    /// Two tracers are on, and one of them selects calls.
+    #[error(
+        "the tracer {selecting:?} selects calls by those around them (--max-depth, --inside, --caller), \
+         which only one tracer can that is on alone: stop {other:?} first, or select functions only"
+    )]
+    SelectsAlone {
+        /// The tracer that selects calls.
+        selecting: String,
+        /// Another one that is on.
+        other: String,
+    },
+    /// The processor checks return addresses, so the ends of calls are not seen.
+    #[error(
+        "the processor checks return addresses here, so no call is followed to its end: calls cannot \
+         be selected by --max-depth, --inside or --caller"
+    )]
+    NoLevels,
     /// The table of types could not be made.
     #[error("no memory for the table of sites")]
     NoMemory,

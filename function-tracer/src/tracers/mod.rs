@@ -5,8 +5,8 @@
 //! want is recorded once, with a type that names them.
 //!
 //! 1. `registry`: the tracers of the process, by name. `error`: why a change was not made.
-//! 2. `tracer`: one tracer. [`selection`]: its functions. `triggers`: what starts and stops it,
-//!    `trigger_places`: where.
+//! 2. `tracer`: one tracer. [`selection`]: its functions. `call_selection`: which of their calls.
+//!    `triggers`: what starts and stops it, `trigger_places`: where.
 //! 3. `wants`: what all tracers want of each function, and the stub that does it.
 //! 4. `schema`: numbers of function types, and schema entries; `numbered_modules`: numbers of
 //!    functions. `profile_cells`: numbers for profile tracers.
@@ -28,6 +28,8 @@
 mod budget;
 #[cfg(target_arch = "x86_64")]
 mod call_costs;
+#[cfg(target_arch = "x86_64")]
+mod call_selection;
 #[cfg(target_arch = "x86_64")]
 mod error;
 #[cfg(target_arch = "x86_64")]
@@ -53,6 +55,8 @@ mod triggers;
 #[cfg(target_arch = "x86_64")]
 mod wants;
 
+#[cfg(target_arch = "x86_64")]
+pub use call_selection::CallSelection;
 #[cfg(target_arch = "x86_64")]
 pub use error::TracerError;
 #[cfg(target_arch = "x86_64")]

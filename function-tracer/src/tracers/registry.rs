@@ -13,8 +13,8 @@ use super::triggers::{PAUSING_MAX, may_pause};
 use crate::engine::with_engine;
 use crate::patch::Threads;
 use crate::record::callbacks::{self, Callback};
-use crate::record::site_tables;
 use crate::record::trigger_actions::{pause, take_snapshot};
+use crate::record::{least_time, site_tables};
 
 /// The function tracers of this process and the patch sites that they share.
 #[derive(Debug)]
@@ -284,12 +284,16 @@ impl Tracers {
         let before = (tracer.options.clone(), tracer.on);
         let anew = change(tracer);
         let (number, waits) = (tracer.number, tracer.waits());
-        let pausing = self.tracers.iter().filter(|t| t.on && t.may_pause());
-        if pausing.count() > PAUSING_MAX {
+        if let Err(error) = self.check(place) {
             let tracer = &mut self.tracers[place];
             (tracer.options, tracer.on) = before;
             tracer.begin_anew();
-            return Err(TracerError::TooManyPausing);
+            return Err(error);
+        }
+        if self.tracers[place].selects_calls() {
+            let did_so = before.1 && !before.0.calls.is_empty();
+            let levels = self.tracers[place].options.calls.levels();
+            levels.come_into_force(!did_so);
         }
         if anew && waits {
             pause(number, true);
@@ -305,6 +309,28 @@ impl Tracers {
         outcome
     }
 
+    /// Whether the tracers that are on can do what their options say, the one at this place in particular.
+    fn check(&self, place: usize) -> Result<(), TracerError> {
+        let options = &self.tracers[place].options;
+        let is_timed = options.min_ns.is_some();
+        options
+            .calls
+            .check(options.kind, is_timed, &options.triggers)?;
+        let on = || self.tracers.iter().filter(|tracer| tracer.on);
+        if on().filter(|tracer| tracer.may_pause()).count() > PAUSING_MAX {
+            return Err(TracerError::TooManyPausing);
+        }
+        let selecting = on().find(|tracer| tracer.selects_calls());
+        let other = selecting.and_then(|one| on().find(|tracer| tracer.number != one.number));
+        match selecting.zip(other) {
+            Some((selecting, other)) => Err(TracerError::SelectsAlone {
+                selecting: selecting.name.clone(),
+                other: other.name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Makes every site do what the tracers want of it. `counted` is the place of the tracer whose
     /// functions are counted.
     fn apply(&mut self, counted: Option<usize>) -> Result<ChangeOutcome, TracerError> {
@@ -312,6 +338,8 @@ impl Tracers {
             return Err(TracerError::NoMemory);
         }
         let is_any_on = self.tracers.iter().any(|tracer| tracer.on);
+        let timing = self.tracers.iter().filter(|tracer| tracer.on);
+        least_time::set(timing.filter_map(Tracer::least_ticks).min());
         Ok(with_engine(self.threads, |engine| {
             engine.watch_loader(is_any_on);
             self.sites.apply(engine, &mut self.tracers, counted)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ringmark::Session;
 use ringmark_format::function::TracerKind;
 
+use super::call_selection::{CallSelection, Part};
 use super::selection::{Selection, selects};
 use super::trigger_places::{self, AtMoments, TriggerPlaces};
 use super::triggers::{self, Trigger};
@@ -20,6 +21,8 @@ pub struct TracerOptions {
     pub kind: TracerKind,
     /// The functions that it selects.
     pub selection: Selection,
+    /// Which of their calls it selects.
+    pub calls: CallSelection,
     /// Number of integer arguments that are recorded, 0 to 6.
     pub arguments: u8,
     /// Whether the return value is recorded.
@@ -40,6 +43,7 @@ impl TracerOptions {
         Self {
             kind,
             selection: Selection::default(),
+            calls: CallSelection::default(),
             arguments: 0,
             result: false,
             min_ns: None,
@@ -78,6 +82,8 @@ pub struct Tracer {
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     sites: Vec<bool>,
+    /// Those whose functions are named in the selection of calls.
+    parts: BTreeMap<usize, Part>,
     count: usize,
     triggers: TriggerPlaces,
 }
@@ -153,6 +159,22 @@ impl Tracer {
         of_modules
             .filter_map(|matches| matches.triggers.counts.get(n))
             .sum()
+    }
+
+    /// Number of functions whose insides, and whose callers, the selection of calls names.
+    #[must_use]
+    pub fn named(&self) -> (usize, usize) {
+        let of_modules = || {
+            self.matches
+                .values()
+                .flat_map(|matches| matches.parts.values())
+        };
+        let count = |is: fn(&Part) -> bool| {
+            of_modules()
+                .filter(|part| part.is_entry && is(part))
+                .count()
+        };
+        (count(|part| part.inside), count(|part| part.callers))
     }
 
     /// Whether a trigger requested a snapshot that was not taken yet.
@@ -249,6 +271,25 @@ impl Tracer {
         self.given_up.push(GivenUp { function, ppm });
     }
 
+    /// Whether the tracer is on and selects calls by those around them or inside them.
+    pub(super) fn selects_calls(&self) -> bool {
+        self.on && !self.options.calls.is_empty()
+    }
+
+    /// Ticks that a call must take to be recorded.
+    pub(super) fn least_ticks(&self) -> Option<u64> {
+        let session = Session::current()?;
+        self.options.min_ns.map(|ns| session.ticks_of_ns(ns))
+    }
+
+    /// What it wants done with the calls of a function that it wants.
+    pub(super) fn plan(&self, module: ModuleId, place: usize) -> CallPlan {
+        let matches = self.matches.get(&module);
+        let part = matches.and_then(|matches| matches.parts.get(&place));
+        let part = part.copied().unwrap_or_default();
+        self.options.calls.plan(plan_of(self), part)
+    }
+
     pub(super) fn wants(&self, module: ModuleId, place: usize) -> bool {
         let matches = self.matches.get(&module).filter(|_| self.on);
         matches.is_some_and(|m| m.sites.get(place) == Some(&true))
@@ -260,29 +301,46 @@ impl Tracer {
             return;
         }
         let selection = &self.options.selection;
-        let wants = |site: &Site| {
+        let parts = self.parts(module);
+        let wants = |(place, site): (usize, &Site)| {
             ringmark::__private::helper::working();
-            selects(selection, module, site)
+            selects(selection, module, site) || parts.contains_key(&place)
         };
         let sites: Vec<_> = match selection.is_empty() {
             true => vec![false; module.sites.len()],
-            false => module.sites.iter().map(wants).collect(),
+            false => module.sites.iter().enumerate().map(wants).collect(),
         };
         let entries = module.sites.iter().map(|site| site.kind == SiteKind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
         let triggers = trigger_places::places(&self.options.triggers, self.number, module);
         let matches = Matches {
             sites,
+            parts,
             count,
             triggers,
         };
         self.matches.insert(module.id, matches);
     }
+
+    /// The sites of a module whose functions are named in the selection of calls.
+    fn parts(&self, module: &Module) -> BTreeMap<usize, Part> {
+        let calls = &self.options.calls;
+        if calls.inside.is_empty() && calls.callers.is_empty() {
+            return BTreeMap::new();
+        }
+        let part = |site: &Site| Part {
+            is_entry: site.kind == SiteKind::Entry,
+            inside: selects(&calls.inside, module, site),
+            callers: selects(&calls.callers, module, site),
+        };
+        let each = module.sites.iter().map(part).enumerate();
+        each.filter(|(_, part)| part.inside || part.callers)
+            .collect()
+    }
 }
 
-/// What a tracer wants done with the calls of its functions.
-pub(super) fn plan_of(tracer: &Tracer) -> CallPlan {
-    let ticks = |ns| Some(Session::current()?.ticks_of_ns(ns));
+/// What a tracer wants done with calls that it selects.
+fn plan_of(tracer: &Tracer) -> CallPlan {
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
     CallPlan {
@@ -295,7 +353,7 @@ pub(super) fn plan_of(tracer: &Tracer) -> CallPlan {
         with_caller: options.kind == TracerKind::Function || options.arguments > 0,
         arguments: options.arguments.min(6),
         result: options.result,
-        min_ticks: options.min_ns.and_then(ticks),
+        min_ticks: tracer.least_ticks(),
         callbacks: if is_callback { bit } else { 0 },
         may_pause: if tracer.may_pause() { bit } else { 0 },
         ..CallPlan::NOTHING

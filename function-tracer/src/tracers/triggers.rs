@@ -112,6 +112,11 @@ pub(super) fn may_request(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action == Action::Snapshot)
 }
 
+/// Whether a trigger acts at the end of calls.
+pub(super) fn acts_at_exit(triggers: &[Trigger]) -> bool {
+    triggers.iter().any(|t| t.moment == Moment::Exit)
+}
+
 /// Whether a tracer with these triggers waits to be started by one of them.
 pub(super) fn waits(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action == Action::Start)
@@ -163,6 +168,7 @@ mod tests {
         assert!(may_pause(&of("f:entry=start")) && waits(&of("f:entry=start")));
         assert!(may_pause(&of("f:entry=stop")) && !waits(&of("f:entry=stop")));
         assert!(!may_pause(&of("f:entry=snapshot")) && !may_pause(&[]));
+        assert!(acts_at_exit(&of("f:exit=stop")) && !acts_at_exit(&of("f:entry=stop")));
         assert!(are_same(&of("f:entry=stop"), &of("f:entry=stop")));
         assert!(!are_same(&of("f:entry=stop"), &[]));
     }

@@ -3,7 +3,7 @@
 use ringmark::{Clock, Session};
 
 use super::schema::Numbers;
-use super::tracer::{Tracer, plan_of};
+use super::tracer::Tracer;
 use crate::record::Stub;
 use crate::record::call_plan::CallPlan;
 use crate::record::trigger_actions::{Actions, set_types};
@@ -47,8 +47,13 @@ pub(super) fn uses(
             let wants = wants(tracers, module.id, place);
             let plan = at(module, site, wants.plan?);
             let stub = match site.form.return_place() {
-                Some(_) => stub_inside(&plan),
-                None => stub_for(&plan, site.kind)?,
+                Some(_) => stub_inside(&plan.of_selected()),
+                None => stub_for(&plan.of_selected(), site.kind)?,
+            };
+            let stub = match plan.is_selected_by_stub() {
+                true => stub.selecting(),
+                false if plan.levels.is_some() => stub.deciding(),
+                false => stub,
             };
             let number = number(module, numbers, place, wants)?;
             Some(SiteUse { number, stub })
@@ -71,8 +76,12 @@ pub(super) fn stub_for(plan: &CallPlan, kind: SiteKind) -> Option<Stub> {
         (SiteKind::Entry, CallPlan::CALLS) => Some(Stub::Calls),
         (SiteKind::Entry, CallPlan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
         (SiteKind::Entry, CallPlan::CALLERS) => Some(Stub::Callers),
-        // This stub reads the TSC itself.
+        // These stubs read the TSC themselves.
         (SiteKind::Entry, CallPlan::PROFILE) if is_tsc() => Some(Stub::Profile),
+        (SiteKind::Entry, plan) if plan.is_only_timed() && is_tsc() => Some(match plan.leading {
+            true => Stub::Leading,
+            false => Stub::Timed,
+        }),
         (SiteKind::Entry, _) => Some(Stub::Any),
     }
 }
@@ -99,8 +108,7 @@ fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) ->
 
 /// The part of a plan that is possible at this site.
 fn at(module: &Module, site: &Site, plan: CallPlan) -> CallPlan {
-    let has_end = plan.exit || plan.on_exit != Actions::NONE;
-    let sleds = has_end && module.function(site).is_some_and(|f| f.has_exits);
+    let sleds = plan.wants_end() && module.function(site).is_some_and(|f| f.has_exits);
     let plan = match module.function(site).is_some_and(Function::has_no_end) {
         true => plan.without_end(),
         false => CallPlan { sleds, ..plan },
@@ -187,7 +195,7 @@ fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wan
     let others = tracers.iter().filter(|t| pause >> t.number & 1 == 0);
     for tracer in others.filter(|t| t.wants(module, place)) {
         all.tracers |= 1 << tracer.number;
-        all.add(plan_of(tracer));
+        all.add(tracer.plan(module, place));
     }
     all
 }

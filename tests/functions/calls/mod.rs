@@ -24,7 +24,7 @@ pub(crate) const DISCARD: &str = "mode=discard,keep=always,ring=8M,session=64M";
 pub(crate) const SMALL: &str = "mode=discard,keep=always,page=4K,ring=64K,session=128M";
 
 /// Sites at entries only, of any compiler: exits are seen by replaced return addresses.
-const ENTRIES: &str = "-fpatchable-function-entry=5";
+pub(crate) const ENTRIES: &str = "-fpatchable-function-entry=5";
 /// clang's sleds at entries and exits. Its own library for them is linked, and does nothing.
 pub(crate) const XRAY: &str = "-fxray-instrument -fxray-instruction-threshold=1";
 /// gcc's sites at entries and exits.
@@ -142,6 +142,14 @@ impl Program {
             path,
             build,
         }
+    }
+
+    /// The same program, with sessions of its own.
+    #[must_use]
+    pub(crate) fn again(&self) -> Self {
+        let mut other = Self::at(self.path.clone());
+        other.build.clone_from(&self.build);
+        other
     }
 
     /// A program that was built elsewhere.

@@ -199,7 +199,7 @@ impl Args {
         }
         if flat > 0 {
             note(&format!(
-                "{}, recorded with --min-time, have one record each and stand where they ended: what is around them is not shown",
+                "{}, recorded with --min-time or --caller, have one record each and stand where they ended: what is around them is not shown",
                 counted(flat, "call")
             ));
         }

@@ -11,7 +11,7 @@ use ringmark_console::{Exit, Failure, note, printable};
 use ringmark_format::tracer_text::Verb;
 
 use crate::tracing::one_tracer::OneTracer;
-use crate::tracing::options::{CallDetail, FunctionNames, PatternSyntax};
+use crate::tracing::options::{CallChoice, CallDetail, FunctionNames, PatternSyntax};
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
 
@@ -52,8 +52,11 @@ Examples:
     Notrace(PatternArgs),
     /// Have functions start and stop a function tracer, or ask for a snapshot
     Trigger(trigger::TriggerArgs),
-    /// Change what a function tracer records of a call
-    #[command(after_help = "Example: ringmark trace set -p 812 --min-time 100us")]
+    /// Change which calls a function tracer records, and what of them
+    #[command(after_help = "\
+Examples:
+  ringmark trace set -p 812 --min-time 100us
+  ringmark trace set -p 812 --max-depth 3")]
     Set(SetArgs),
     /// Remove a function tracer for good
     #[command(after_help = "Example: ringmark trace remove -p 812 --tracer slow")]
@@ -86,6 +89,11 @@ struct PatternArgs {
 struct SetArgs {
     #[command(flatten)]
     of: OneTracer,
+    #[command(flatten)]
+    choice: CallChoice,
+    /// How patterns are written
+    #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
+    syntax: PatternSyntax,
     #[command(flatten)]
     detail: CallDetail,
     #[command(flatten)]
@@ -145,10 +153,14 @@ impl StopArgs {
 
 impl SetArgs {
     fn run(self) -> anyhow::Result<Exit> {
-        if self.detail.is_empty() {
-            let text = "nothing to set: expected --args, --result, --min-time or --budget";
+        if self.detail.is_empty() && self.choice.is_empty() {
+            let text = "nothing to set: expected --args, --result, --min-time, --budget, --max-depth, --inside \
+                        or --caller";
             return Err(Failure::usage(text).into());
         }
-        change(&self.of, self.json, Verb::Set, &self.detail.lines())
+        self.choice.check(self.syntax)?;
+        let mut lines = self.choice.lines(self.syntax);
+        lines.extend(self.detail.lines());
+        change(&self.of, self.json, Verb::Set, &lines)
     }
 }

@@ -91,7 +91,10 @@ impl MovedSites {
                     syntax = *of_next;
                     Ok(())
                 }
-                RequestLine::Filter(pattern) => selection.want(pattern, syntax),
+                RequestLine::Inside("") | RequestLine::Caller("") => Ok(()),
+                RequestLine::Filter(pattern)
+                | RequestLine::Inside(pattern)
+                | RequestLine::Caller(pattern) => selection.want(pattern, syntax),
                 RequestLine::Notrace(pattern) => selection.leave_out(pattern, syntax),
                 _ => Ok(()),
             };

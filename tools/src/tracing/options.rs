@@ -53,6 +53,96 @@ impl PatternSyntax {
     }
 }
 
+/// Options that say which calls of these functions are recorded.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub(crate) struct CallChoice {
+    /// Record calls up to N deep, the outermost being 1; with --inside, that function's are 1; 'off' removes the limit
+    #[arg(short = 'D', long, value_name = "N", value_parser = depth)]
+    pub(crate) max_depth: Option<u32>,
+    /// Record this function's calls and all that they call, and nothing else; may be given several times;
+    /// '' records all again
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) inside: Vec<String>,
+    /// Record this function's calls and those that led to them, each when it ends; may be given several
+    /// times; '' records all again
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) caller: Vec<String>,
+}
+
+/// Parses how deep; 0 is any depth.
+fn depth(text: &str) -> Result<u32, String> {
+    if text == "off" {
+        return Ok(0);
+    }
+    let depth = text.parse().ok().filter(|depth| *depth > 0);
+    depth.ok_or_else(|| format!("found {text:?}, expected a number from 1 on or 'off'"))
+}
+
+impl CallChoice {
+    /// Whether no option is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the patterns before they are given to a program.
+    ///
+    /// # Errors
+    /// A pattern is wrong: which one, and why.
+    pub(crate) fn check(&self, syntax: PatternSyntax) -> Result<(), Failure> {
+        check_patterns("inside", given(&self.inside), syntax)?;
+        check_patterns("caller", given(&self.caller), syntax)
+    }
+
+    /// As lines of a request. An empty pattern comes first: those after it hold.
+    pub(crate) fn lines(&self, syntax: PatternSyntax) -> Vec<RequestLine<'_>> {
+        let mut lines: Vec<_> = self
+            .max_depth
+            .map(RequestLine::MaxDepth)
+            .into_iter()
+            .collect();
+        if !(self.inside.is_empty() && self.caller.is_empty()) {
+            lines.push(syntax.line());
+        }
+        lines.extend(self.inside.iter().map(|text| RequestLine::Inside(text)));
+        lines.extend(self.caller.iter().map(|text| RequestLine::Caller(text)));
+        lines
+    }
+
+    /// As lines of a start that owes nothing to an earlier one: what is not given gets its default.
+    pub(crate) fn all_lines(&self, syntax: PatternSyntax) -> Vec<RequestLine<'_>> {
+        let mut lines = vec![
+            RequestLine::MaxDepth(0),
+            RequestLine::Inside(""),
+            RequestLine::Caller(""),
+        ];
+        lines.extend(self.lines(syntax));
+        lines
+    }
+}
+
+/// Patterns that name functions.
+fn given(patterns: &[String]) -> impl Iterator<Item = &String> {
+    patterns.iter().filter(|pattern| !pattern.is_empty())
+}
+
+/// Checks the patterns of an option.
+fn check_patterns<'a>(
+    option: &str,
+    patterns: impl IntoIterator<Item = &'a String>,
+    syntax: PatternSyntax,
+) -> Result<(), Failure> {
+    for pattern in patterns {
+        if pattern.contains('\n') {
+            let text = format!("--{option}: a pattern cannot hold a line break");
+            return Err(Failure::usage(text));
+        }
+        Selection::default()
+            .want(pattern, syntax.into())
+            .map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+    }
+    Ok(())
+}
+
 /// Options that say what is recorded of a call.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct CallDetail {
@@ -100,19 +190,8 @@ impl FunctionNames {
     /// # Errors
     /// A pattern is wrong: which one, and why.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let syntax = self.syntax.into();
-        for (option, patterns) in [("filter", &self.filter), ("notrace", &self.notrace)] {
-            for pattern in patterns {
-                if pattern.contains('\n') {
-                    let text = format!("--{option}: a pattern cannot hold a line break");
-                    return Err(Failure::usage(text));
-                }
-                Selection::default()
-                    .want(pattern, syntax)
-                    .map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
-            }
-        }
-        Ok(())
+        check_patterns("filter", &self.filter, self.syntax)?;
+        check_patterns("notrace", &self.notrace, self.syntax)
     }
 
     /// Checks the patterns, and that there are any.
@@ -219,5 +298,40 @@ mod tests {
         assert_eq!(budget("2%"), Ok(20_000));
         assert_eq!((budget("0.5"), budget("off")), (Ok(5000), Ok(0)));
         assert!(budget("0").is_err() && budget("200%").is_err());
+    }
+
+    #[test]
+    fn a_choice_of_calls_as_lines() {
+        let choice = CallChoice {
+            max_depth: depth("2").ok(),
+            inside: vec!["a*".into()],
+            ..CallChoice::default()
+        };
+        let expected = [
+            RequestLine::MaxDepth(2),
+            RequestLine::Match(Syntax::Regex),
+            RequestLine::Inside("a*"),
+        ];
+        assert_eq!(choice.lines(PatternSyntax::Regex), expected);
+        assert_eq!(choice.all_lines(PatternSyntax::Regex)[3..], expected);
+        assert!(choice.check(PatternSyntax::Regex).is_ok());
+        assert_eq!(
+            (
+                depth("off"),
+                CallChoice::default().lines(PatternSyntax::Glob)
+            ),
+            (Ok(0), vec![])
+        );
+        assert!(depth("0").is_err() && depth("x").is_err());
+        let wrong = CallChoice {
+            caller: vec!["(".into()],
+            ..CallChoice::default()
+        };
+        assert!(wrong.check(PatternSyntax::Regex).is_err() && !wrong.is_empty());
+        let none = CallChoice {
+            caller: vec![String::new()],
+            ..CallChoice::default()
+        };
+        assert!(none.check(PatternSyntax::Glob).is_ok());
     }
 }

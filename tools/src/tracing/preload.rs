@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid};
 
 use super::library::library;
 use super::moved_sites::MovedSites;
-use super::options::{CallDetail, FunctionNames};
+use super::options::{CallChoice, CallDetail, FunctionNames};
 use super::triggers::Triggers;
 use super::untraceable::{STATIC, no_sites};
 use ringmark_console::{Failure, note};
@@ -21,8 +21,9 @@ pub(crate) struct Preload {
     library: PathBuf,
     /// Lines of a request, which the shared object reads at its start.
     request: String,
-    /// The patterns of functions, as lines of a request.
+    /// The patterns of functions.
     names: FunctionNames,
+    choice: CallChoice,
 }
 
 /// Options of `run` and `record -- CMD` for function tracing.
@@ -37,6 +38,8 @@ pub(crate) struct FunctionOptions {
     pub(crate) kind: Option<String>,
     #[command(flatten)]
     names: FunctionNames,
+    #[command(flatten)]
+    choice: CallChoice,
     #[command(flatten)]
     triggers: Triggers,
     #[command(flatten)]
@@ -56,10 +59,12 @@ impl FunctionOptions {
         let request = lines.iter().map(|line| format!("{line}\n")).collect();
         let library = library()?;
         let names = wanted.names.clone();
+        let choice = self.choice.clone();
         Ok(Some(Preload {
             library,
             request,
             names,
+            choice,
         }))
     }
 
@@ -69,7 +74,8 @@ impl FunctionOptions {
     /// The options contradict each other, or a pattern is wrong.
     pub(crate) fn wanted(&self) -> Result<Option<Wanted<'_>>, Failure> {
         let Some(kind) = &self.kind else {
-            if self.names.is_empty() && self.detail.is_empty() && self.triggers.is_empty() {
+            let is_plain = self.detail.is_empty() && self.choice.is_empty();
+            if self.names.is_empty() && is_plain && self.triggers.is_empty() {
                 return Ok(None);
             }
             return Err(Failure::usage(
@@ -78,6 +84,7 @@ impl FunctionOptions {
         };
         let names = self.names.or_all();
         names.check()?;
+        self.choice.check(names.syntax)?;
         self.triggers.check(names.syntax)?;
         Ok(Some(Wanted {
             kind,
@@ -101,9 +108,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The functions, as lines of a request.
+    /// The functions and which of their calls, as lines of a request.
     pub(crate) fn name_lines(&self) -> Vec<RequestLine<'_>> {
-        self.names.lines()
+        let mut lines = self.names.lines();
+        lines.extend(self.options.choice.lines(self.names.syntax));
+        lines
     }
 
     /// As lines of a start in a process that runs and is not to be slowed down by more than its user expects: with a
@@ -120,6 +129,7 @@ impl Wanted<'_> {
     pub(crate) fn lines(&self) -> Vec<RequestLine<'_>> {
         let mut lines = vec![RequestLine::Tracer(self.kind)];
         lines.extend(self.names.lines());
+        lines.extend(self.options.choice.all_lines(self.names.syntax));
         lines.extend(self.options.triggers.lines(self.names.syntax));
         lines.extend(self.options.detail.all_lines());
         lines
@@ -131,7 +141,9 @@ impl Preload {
     /// are none.
     pub(crate) fn moved_sites(&self, program: &OsStr, pid: u32) -> Option<MovedSites> {
         let path = on_path(program)?;
-        let moved = MovedSites::of(pid, &self.names.lines());
+        let mut lines = self.names.lines();
+        lines.extend(self.choice.lines(self.names.syntax));
+        let moved = MovedSites::of(pid, &lines);
         let may_be = match Headers::of(&path) {
             Ok(headers) => !headers.is_static && moved.may_mean_any(headers.names_sites),
             // A script: the program that runs it is meant where functions are named.

@@ -1,8 +1,8 @@
 //! The straight line of a call on x86-64, in the order of a call:
 //!
 //! 1. `stub`: which code a trampoline jumps to.
-//! 2. `call_stubs`, `inside_stub` and `profile_stubs`: that code. `handler_safe`: the same counter
-//!    instructions for Rust.
+//! 2. `call_stubs`, `inside_stub`, `profile_stubs` and `timed_stubs`: that code. `handler_safe`: the same counter
+//!    instructions for Rust. `select_stubs`: what comes before it where calls are selected.
 //! 3. `into_slow_way`: leads from a stub into Rust. `vectors`: saves the vector registers for it.
 //! 4. `return_pads`: where functions on other stacks return to. `second_frames`: what unwinders find there in
 //!    programs with libunwind.
@@ -18,6 +18,8 @@
 //! | `ringmark_enter_sleds` | an entry whose exits are sites | the same, and leaves the return address |
 //! | `ringmark_enter_called` | an entry | records the entry with caller and CPU |
 //! | `ringmark_enter_any` | an entry | takes the slow way |
+//! | `ringmark_enter_timed`, `_leading` | an entry | opens the call and notes its tick; its return closes it unless it may be recorded |
+//! | `ringmark_select_*` | an entry | ends here unless the call is selected, else goes on to one of the above |
 //! | `ringmark_leave_sled` | an exit in the place of a return | closes the call, records its end |
 //! | `ringmark_leave_called` | an exit in front of a return | the same |
 //! | `ringmark_leave_tail` | an exit in front of a jump | the same, without a return value |
@@ -33,8 +35,10 @@ mod processor;
 mod profile_stubs;
 mod return_pads;
 mod second_frames;
+mod select_stubs;
 mod stub;
 mod stub_frames;
+mod timed_stubs;
 mod vectors;
 
 pub(crate) use handler_safe::{add, raise};

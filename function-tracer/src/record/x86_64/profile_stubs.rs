@@ -150,7 +150,7 @@ core::arch::global_asm!(
     ".cfi_def_cfa_offset 48",
     ".cfi_offset rip, -8",
     "test eax, {only_profiled}",
-    "jz ringmark_return_slow",
+    "jz ringmark_return_timed",
     "ringmark_profile_push",
     "mov edx, eax",
     "and edx, {last_number}",

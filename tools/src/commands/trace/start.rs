@@ -14,7 +14,7 @@ use super::change::Done;
 use crate::tracing::lease;
 use crate::tracing::moved_sites::MovedSites;
 use crate::tracing::one_tracer::OneTracer;
-use crate::tracing::options::{CallDetail, FunctionNames};
+use crate::tracing::options::{CallChoice, CallDetail, FunctionNames};
 use crate::tracing::requests::Answer;
 use crate::tracing::rings::{Rings, parse_ring};
 use crate::tracing::tracer_session::TracerSession;
@@ -29,6 +29,8 @@ pub(super) struct StartArgs {
     kind: Option<TracerKind>,
     #[command(flatten)]
     names: FunctionNames,
+    #[command(flatten)]
+    choice: CallChoice,
     #[command(flatten)]
     triggers: Triggers,
     #[command(flatten)]
@@ -59,12 +61,15 @@ fn kinds() -> impl TypedValueParser<Value = TracerKind> {
 impl StartArgs {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         self.names.check()?;
+        self.choice.check(self.names.syntax)?;
         self.triggers.check(self.names.syntax)?;
         if self.names.is_empty() && TracerSession::of(self.of.pid)?.is_none() {
             // Nothing is loaded for a start that would be refused.
             self.names.require()?;
         }
-        let mut moved = MovedSites::of(self.of.pid, &self.names.lines());
+        let mut meant = self.names.lines();
+        meant.extend(self.choice.lines(self.names.syntax));
+        let mut moved = MovedSites::of(self.of.pid, &meant);
         let found = moved.look();
         let session =
             TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring), found.any())?;
@@ -75,10 +80,13 @@ impl StartArgs {
         }
         let mut lines = self.of.lines_with(&self.names.lines());
         // A start that names functions is a new one; one that does not goes on as before.
-        lines.extend(match self.names.is_empty() {
-            true => self.detail.lines(),
-            false => self.detail.all_lines(),
-        });
+        if self.names.is_empty() {
+            lines.extend(self.choice.lines(self.names.syntax));
+            lines.extend(self.detail.lines());
+        } else {
+            lines.extend(self.choice.all_lines(self.names.syntax));
+            lines.extend(self.detail.all_lines());
+        }
         lines.extend(self.triggers.lines(self.names.syntax));
         lines.extend(self.kind.map(RequestLine::Kind));
         // Before the start: from then on a signal must find us ready.

@@ -94,6 +94,7 @@ fn tracer_json(answer: &Answer, tracer: &TracerLine<'_>, head: &Head) -> serde_j
         _ => None,
     });
     let percent = |ppm: u64| ppm as f64 / 1e4;
+    let [inside, caller] = named(answer, tracer.name);
     let given_up = budget::given_up(answer).filter(|one| one.tracer == tracer.name);
     let given_up = given_up
         .map(|one| serde_json::json!({"name": one.function, "cost_percent": percent(one.ppm)}));
@@ -109,12 +110,43 @@ fn tracer_json(answer: &Answer, tracer: &TracerLine<'_>, head: &Head) -> serde_j
         "arguments": tracer.args,
         "results": tracer.result,
         "min_time_ns": tracer.min_ns,
+        "max_depth": tracer.max_depth,
+        "inside": inside,
+        "caller": caller,
         "budget_percent": tracer.budget_ppm.map(percent),
         "cost_percent": tracer.cost_ppm.map(percent),
         "triggers": triggers.collect::<Vec<_>>(),
         "switched_off": given_up.collect::<Vec<_>>(),
     });
     json::object("tracer", head, fields)
+}
+
+/// The functions of a tracer whose insides are recorded, and those whose callers are; empty: none in particular.
+fn named<'a>(answer: &'a Answer, tracer: &str) -> [&'a str; 2] {
+    let mut named = [""; 2];
+    for line in answer.lines() {
+        match line {
+            AnswerLine::Inside(one) if one.tracer == tracer => named[0] = one.patterns,
+            AnswerLine::Caller(one) if one.tracer == tracer => named[1] = one.patterns,
+            _ => {}
+        }
+    }
+    named
+}
+
+/// What a tracer selects of its functions' calls, as the options say it; `None`: it selects all.
+fn selected_calls(answer: &Answer, tracer: &TracerLine<'_>) -> Option<String> {
+    let [inside, caller] = named(answer, tracer.name);
+    let depth = tracer
+        .max_depth
+        .map(|levels| format!("--max-depth {levels}"));
+    let part = |option, patterns: &str| {
+        let text = || format!("--{option} {}", printable(patterns));
+        (!patterns.is_empty()).then(text)
+    };
+    let parts = [depth, part("inside", inside), part("caller", caller)];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{}: {}", printable(tracer.name), parts.join(" ")))
 }
 
 fn sites_json(answer: &Answer, head: &Head) -> serde_json::Value {
@@ -186,6 +218,9 @@ fn write_text(out: &mut Sink, answer: &Answer, of: &OneTracer) -> anyhow::Result
     lines.iter().for_each(|line| table.row(cells(line)));
     table.write(out, Style::detect())?;
     write_triggers(out, answer, of.tracer.as_deref())?;
+    for line in lines.iter().filter_map(|line| selected_calls(answer, line)) {
+        writeln!(out, "{line}")?;
+    }
     for line in budgets(answer, &lines) {
         writeln!(out, "{line}")?;
     }
