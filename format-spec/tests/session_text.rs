@@ -18,6 +18,7 @@ fn requests(word: &'static str) -> Vec<SessionRequest<'static>> {
             name: word,
             level,
             category,
+            inside: category,
         })
     });
     let switched = patterns
@@ -61,6 +62,7 @@ fn the_words_are_those_of_the_specification() {
         name: "request.*",
         level: Some(Level::Info),
         category: Some("noise"),
+        inside: Some("order[id=42]"),
     };
     for (request, text) in [
         (SessionRequest::Ping, "ping"),
@@ -70,7 +72,7 @@ fn the_words_are_those_of_the_specification() {
         ),
         (
             SessionRequest::Switch(Switch::Enable, pattern),
-            "enable request.* level=info category=noise",
+            "enable request.* level=info category=noise inside=order[id=42]",
         ),
         (
             SessionRequest::Switch(Switch::Disable, pattern),

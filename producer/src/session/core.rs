@@ -10,6 +10,7 @@ use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::super::wiped::Wiped;
+use super::span_gate;
 use super::wait_marks::WaitMarks;
 use crate::setup::Options;
 
@@ -93,8 +94,24 @@ impl Core {
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     match crate::thread_block::writer() {
-        Some(writer) => clock::read(writer.clock()),
+        Some(writer) => clock::read_or(writer.clock(), now_other),
         None => now_cold(),
+    }
+}
+
+/// The clock, if the thread has a writer that reads it without a call.
+#[inline(always)]
+pub(crate) fn now_at_once() -> Option<u64> {
+    clock::read_at_once(crate::thread_block::writer()?.clock())
+}
+
+/// Where the counter is not what the thread's writer reads; 0: the filter is one by spans, or was.
+#[cold]
+#[inline(never)]
+fn now_other(clock: u32) -> u64 {
+    match Core::current().filter(|_| clock == 0) {
+        Some(core) => span_gate::now(core.clock),
+        None => clock::read_other(clock),
     }
 }
 

@@ -41,18 +41,37 @@ pub fn tsc() -> u64 {
 #[inline(always)]
 #[must_use]
 pub fn read(number: u32) -> u64 {
-    if number == Clock::Tsc as u32 {
-        tsc()
-    } else if number == Clock::None as u32 {
-        0
-    } else {
-        read_other(number)
+    read_or(number, read_other)
+}
+
+/// As [`read`], with `other` for the clocks out of line, and for a number that is none.
+#[inline(always)]
+#[must_use]
+pub fn read_or(number: u32, other: fn(u32) -> u64) -> u64 {
+    match read_at_once(number) {
+        Some(ticks) => ticks,
+        None => other(number),
     }
 }
 
+/// As [`read`], on the straight line only.
+#[inline(always)]
+#[must_use]
+pub fn read_at_once(number: u32) -> Option<u64> {
+    if number == Clock::Tsc as u32 {
+        Some(tsc())
+    } else if number == Clock::None as u32 {
+        Some(0)
+    } else {
+        None
+    }
+}
+
+/// The clocks that [`read`] reads out of line.
 #[cold]
 #[inline(never)]
-fn read_other(number: u32) -> u64 {
+#[must_use]
+pub fn read_other(number: u32) -> u64 {
     const COARSE: u32 = Clock::Coarse as u32;
     const MONOTONIC: u32 = Clock::Monotonic as u32;
     match number {
