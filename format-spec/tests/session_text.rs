@@ -76,12 +76,12 @@ fn the_words_are_those_of_the_specification() {
         ),
         (
             SessionRequest::Switch(Switch::Disable, pattern),
-            "disable request.* level=info category=noise",
+            "disable request.* level=info category=noise inside=order[id=42]",
         ),
     ] {
         assert_eq!(request.to_string(), text);
     }
-    let spaced = "  disable \t request.*  category=noise level=info ";
+    let spaced = "  disable \t request.*  category=noise inside=order[id=42] level=info ";
     assert_eq!(
         SessionRequest::parse(spaced),
         Ok(Some(SessionRequest::Switch(Switch::Disable, pattern)))

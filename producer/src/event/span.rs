@@ -50,7 +50,17 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
     let running = if id == 0 {
         None
     } else {
-        begin_enabled::<C, F>(id, arguments())
+        let fields = arguments();
+        let begun = match begin_at_once(id, &fields) {
+            Some((start, place)) => Some((start, place, fields)),
+            None => begin_slow::<C, F>(id, fields),
+        };
+        begun.map(|(start, place, fields)| Running {
+            id,
+            start,
+            place,
+            fields,
+        })
     };
     SpanGuard {
         running,
@@ -58,18 +68,18 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
     }
 }
 
+/// When a span begins, and its place on the stack of its thread. `None`: the thread has not recorded before, has
+/// another clock than the counter, or a filter by spans is in force.
 #[inline(always)]
-fn begin_enabled<C: Callsite, F: Fields>(id: u32, fields: F) -> Option<Running<F>> {
-    match session::now_at_once() {
-        Some(start) => Some(Running::new(id, start, fields)),
-        None => begin_slow::<C, F>(id, fields),
-    }
+fn begin_at_once<F: Fields>(id: u32, fields: &F) -> Option<(u64, SpanPlace)> {
+    let start = session::now_at_once()?;
+    Some((start, push(id, start, fields)))
 }
 
-/// The first record of a thread, another clock than the processor's counter, a filter by spans.
+/// The same in these cases, with the arguments again. `None`: the filter does not want the span.
 #[cold]
 #[inline(never)]
-fn begin_slow<C: Callsite, F: Fields>(id: u32, fields: F) -> Option<Running<F>> {
+fn begin_slow<C: Callsite, F: Fields>(id: u32, fields: F) -> Option<(u64, SpanPlace, F)> {
     attach();
     let bits = match span_gate::is_on() {
         true => met::<C, F>(&fields),
@@ -78,9 +88,9 @@ fn begin_slow<C: Callsite, F: Fields>(id: u32, fields: F) -> Option<Running<F>> 
     if !span_gate::permits_in(id, span_gate::inside() | bits) {
         return None;
     }
-    let mut running = Running::new(id, session::now(), fields);
-    running.place = span_gate::enter_at(running.place, bits);
-    Some(running)
+    let start = session::now();
+    let place = span_gate::enter_at(push(id, start, &fields), bits);
+    Some((start, place, fields))
 }
 
 fn attach() {
@@ -184,17 +194,6 @@ impl<F: Fields> Drop for SpanGuard<F> {
 }
 
 impl<F: Fields> Running<F> {
-    /// A span that begins at `start`, on the stack of its thread.
-    #[inline(always)]
-    fn new(id: u32, start: u64, fields: F) -> Self {
-        Self {
-            id,
-            start,
-            place: push(id, start, &fields),
-            fields,
-        }
-    }
-
     /// Records the span. Not inlined: so the end of a disabled span is one test at each of its call
     /// sites, not a call of a function that tests.
     #[inline(never)]

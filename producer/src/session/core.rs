@@ -94,15 +94,28 @@ impl Core {
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     match crate::thread_block::writer() {
-        Some(writer) => clock::read_or(writer.clock(), now_other),
+        Some(writer) => now_of(writer.clock()),
         None => now_cold(),
     }
 }
 
-/// The clock, if the thread has a writer that reads it without a call.
+/// As [`clock::read`], but that a thread without a clock has the session's.
+#[inline(always)]
+fn now_of(clock: u32) -> u64 {
+    if clock == Clock::Tsc as u32 {
+        clock::tsc()
+    } else if clock == Clock::None as u32 {
+        0
+    } else {
+        now_other(clock)
+    }
+}
+
+/// The session's clock, if it is the counter, and this thread has a writer.
 #[inline(always)]
 pub(crate) fn now_at_once() -> Option<u64> {
-    clock::read_at_once(crate::thread_block::writer()?.clock())
+    let clock = crate::thread_block::writer()?.clock();
+    (clock == Clock::Tsc as u32).then(clock::tsc)
 }
 
 /// Where the counter is not what the thread's writer reads; 0: the filter is one by spans, or was.

@@ -24,6 +24,10 @@ use crate::thread_block;
 pub(crate) const CONDITIONS_MAX: usize = 30;
 /// The bits of a type that is recorded everywhere.
 pub(crate) const EVERYWHERE: u32 = u32::MAX;
+/// Marks of places, from 1: so many native spans that meet a condition can be open in a thread at one time. Few, as
+/// every thread has room for them.
+const MARKS: usize = 16;
+const _: () = assert!(MARKS <= SpanPlace::MARKS, "a place has a mark");
 /// Event types that can wait for spans; further ones are off where they would.
 const TYPES_MAX: usize = 1 << 15;
 
@@ -43,7 +47,7 @@ struct Inside {
     /// How many spans it is in that have each bit.
     depths: [Cell<u16>; CONDITIONS_MAX],
     /// The bits of spans whose place has a mark, by the mark; 0: no span has it.
-    marked: [Cell<u32>; SpanPlace::MARKS],
+    marked: [Cell<u32>; MARKS],
 }
 
 thread_local! {
@@ -51,7 +55,7 @@ thread_local! {
         Inside {
             bits: Cell::new(0),
             depths: [const { Cell::new(0) }; CONDITIONS_MAX],
-            marked: [const { Cell::new(0) }; SpanPlace::MARKS],
+            marked: [const { Cell::new(0) }; MARKS],
         }
     };
 }
@@ -238,7 +242,7 @@ pub(crate) fn enter_at(place: SpanPlace, bits: u32) -> SpanPlace {
 pub(crate) fn leave_at(place: SpanPlace) -> SpanPlace {
     let (place, mark) = place.without_mark();
     if mark != 0 {
-        leave(INSIDE.with(|inside| inside.marked[mark].replace(0)));
+        leave(INSIDE.with(|inside| inside.marked[mark % MARKS].replace(0)));
     }
     place
 }

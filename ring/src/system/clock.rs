@@ -41,29 +41,12 @@ pub fn tsc() -> u64 {
 #[inline(always)]
 #[must_use]
 pub fn read(number: u32) -> u64 {
-    read_or(number, read_other)
-}
-
-/// As [`read`], with `other` for the clocks out of line, and for a number that is none.
-#[inline(always)]
-#[must_use]
-pub fn read_or(number: u32, other: fn(u32) -> u64) -> u64 {
-    match read_at_once(number) {
-        Some(ticks) => ticks,
-        None => other(number),
-    }
-}
-
-/// As [`read`], on the straight line only.
-#[inline(always)]
-#[must_use]
-pub fn read_at_once(number: u32) -> Option<u64> {
     if number == Clock::Tsc as u32 {
-        Some(tsc())
+        tsc()
     } else if number == Clock::None as u32 {
-        Some(0)
+        0
     } else {
-        None
+        read_other(number)
     }
 }
 
