@@ -70,6 +70,7 @@ pub const FLOORS: &[House<'_>] = &[
             "first_bytes",
             "return_address",
             "functions",
+            "source_lines",
         ],
     ),
     (
