@@ -93,7 +93,7 @@ impl SpanPlace {
     #[must_use]
     pub fn with_mark(self, mark: usize) -> Self {
         Self {
-            frame: self.frame | mark % Self::MARKS,
+            frame: self.frame | (mark % Self::MARKS),
         }
     }
 

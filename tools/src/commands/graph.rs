@@ -163,14 +163,17 @@ impl Args {
         Ok(forms)
     }
 
-    fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
-        let words = Words {
-            forms: self.forms()?,
-            places: match self.srcline {
-                true => SourcePlaces::of(dump),
-                false => SourcePlaces::default(),
-            },
+    fn words(&self, dump: &Dump) -> Result<Words, Failure> {
+        let places = match self.srcline {
+            true => SourcePlaces::of(dump),
+            false => SourcePlaces::default(),
         };
+        let forms = self.forms()?;
+        Ok(Words { forms, places })
+    }
+
+    fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+        let words = self.words(dump)?;
         let filter = self.calls.filter(dump)?;
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
