@@ -288,7 +288,7 @@ fn filters_that_cannot_be_used_are_refused() {
     let said = without_clock.expect_err("no clock").to_string();
     assert!(said.contains("a session with a clock"), "{said}");
     let many = |count| -> String { (0..count).map(|id| format!("order[id={id}],")).collect() };
-    let too_many = Session::builder().filter(&many(31)).start();
+    let too_many = Session::builder().filter(many(31)).start();
     assert!(matches!(too_many, Err(StartError::Option(_))));
     let session = start(&many(30));
     for round in 1..4 {
