@@ -292,7 +292,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uin
 /* The same for something that happened at a tick that the caller holds: see ringmark_ticks(). */
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_at(uint32_t type, uint64_t payload_words, uint64_t tick) {
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
-    if (RINGMARK_LIKELY_(writer != NULL)) {
+    if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) != 0)) { /* 0: the library is asked first. */
         const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, tick);
         if (RINGMARK_LIKELY_(it.header != NULL)) {
             return it;

@@ -46,6 +46,11 @@ unsafe fn reserve(
     tick: u64,
     is_at: u32,
 ) {
+    if is_at != 0 && !raw::is_permitted(type_id) {
+        // SAFETY: the caller's place.
+        unsafe { to.write(NOTHING) };
+        return;
+    }
     let type_id = TypeId(type_id);
     if is_at != 0
         && let Some(reserved) = reserve_words_extended(type_id, payload_words, tick)

@@ -45,6 +45,7 @@ pub mod seen_waits;
 pub mod session;
 pub mod session_text;
 pub mod slot;
+pub mod span_condition;
 pub mod store;
 pub mod stream;
 pub mod switches;

@@ -9,7 +9,7 @@
 //! | --- | --- | --- |
 //! | `ping` | nothing | `pong` |
 //! | `filter DIRECTIVES` | replaces its filter, forgets patterns | `enabled=N`, types that are enabled now |
-//! | `enable PATTERN [level=L] [category=C]` | enables the types that match | `matched=N`, types that match |
+//! | `enable PATTERN [level=L] [category=C] [inside=SPAN]` | enables the types that match; with `inside` inside such spans only ([`crate::span_condition`]) | `matched=N`, types that match |
 //! | `disable PATTERN [level=L] [category=C]` | disables them | the same |
 //! | the last two, where no type matches | follows the pattern for later types | `matched=0 closest=NAME,NAME` |
 //!
@@ -36,7 +36,8 @@ const FILTER: &str = "filter";
 /// ```
 /// use ringmark_format::session_text::{SessionRequest, Switch, TypePattern};
 ///
-/// let pattern = TypePattern { name: "request.*", level: None, category: Some("noise") };
+/// let category = Some("noise");
+/// let pattern = TypePattern { name: "request.*", level: None, category, inside: None };
 /// let request = SessionRequest::Switch(Switch::Disable, pattern);
 /// assert_eq!(request.to_string(), "disable request.* category=noise");
 /// assert_eq!(SessionRequest::parse("disable request.* category=noise"), Ok(Some(request)));
@@ -87,6 +88,8 @@ pub struct TypePattern<'a> {
     pub level: Option<Level>,
     /// Their category; `None`: every category.
     pub category: Option<&'a str>,
+    /// The spans inside which they are enabled, as [`crate::span_condition`] has it; `None`: everywhere.
+    pub inside: Option<&'a str>,
 }
 
 impl fmt::Display for SessionRequest<'_> {
@@ -99,8 +102,11 @@ impl fmt::Display for SessionRequest<'_> {
                 if let Some(level) = pattern.level {
                     write!(f, " level={}", level.name())?;
                 }
-                match pattern.category {
-                    Some(category) => write!(f, " category={category}"),
+                if let Some(category) = pattern.category {
+                    write!(f, " category={category}")?;
+                }
+                match pattern.inside {
+                    Some(spans) => write!(f, " inside={spans}"),
                     None => Ok(()),
                 }
             }
@@ -132,11 +138,13 @@ impl<'a> TypePattern<'a> {
             name: words.next().ok_or(WrongRequest::NoPattern)?,
             level: None,
             category: None,
+            inside: None,
         };
         for word in words {
             match word.split_once('=') {
                 Some(("level", level)) => pattern.level = Some(parse_level(level)?),
                 Some(("category", category)) => pattern.category = Some(category),
+                Some(("inside", spans)) => pattern.inside = Some(spans),
                 _ => return Err(WrongRequest::Option(word.to_owned())),
             }
         }

@@ -18,6 +18,7 @@ fn requests(word: &'static str) -> Vec<SessionRequest<'static>> {
             name: word,
             level,
             category,
+            inside: category,
         })
     });
     let switched = patterns
@@ -61,6 +62,7 @@ fn the_words_are_those_of_the_specification() {
         name: "request.*",
         level: Some(Level::Info),
         category: Some("noise"),
+        inside: Some("order[id=42]"),
     };
     for (request, text) in [
         (SessionRequest::Ping, "ping"),
@@ -70,16 +72,16 @@ fn the_words_are_those_of_the_specification() {
         ),
         (
             SessionRequest::Switch(Switch::Enable, pattern),
-            "enable request.* level=info category=noise",
+            "enable request.* level=info category=noise inside=order[id=42]",
         ),
         (
             SessionRequest::Switch(Switch::Disable, pattern),
-            "disable request.* level=info category=noise",
+            "disable request.* level=info category=noise inside=order[id=42]",
         ),
     ] {
         assert_eq!(request.to_string(), text);
     }
-    let spaced = "  disable \t request.*  category=noise level=info ";
+    let spaced = "  disable \t request.*  category=noise inside=order[id=42] level=info ";
     assert_eq!(
         SessionRequest::parse(spaced),
         Ok(Some(SessionRequest::Switch(Switch::Disable, pattern)))

@@ -15,6 +15,8 @@
 //!    return address must stay.
 //! 6. `functions`: all of it together. `file_error`: why a file has none.
 //!
+//! Besides, [`source_lines`] says where code of such a file stands in the source.
+//!
 //! Whatever the file holds, the answer is a list or a [`FileError`]. A doubt counts against the
 //! function.
 #![forbid(unsafe_code)]
@@ -31,9 +33,11 @@ mod leads;
 mod padding;
 mod refusal;
 mod return_address;
+mod source_lines;
 mod starts;
 
 pub use file_error::FileError;
 pub use first_bytes::{Form, Movable};
 pub use functions::{Function, build_id, functions};
 pub use refusal::{LeadKind, Refusal};
+pub use source_lines::{SourceLine, source_lines};

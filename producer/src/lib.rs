@@ -79,7 +79,7 @@
 //! | variable | default | effect |
 //! | --- | --- | --- |
 //! | `RINGMARK` | not traced | `1`, or options such as `mode=discard,ring=1M`: see [`Options::parse`] |
-//! | `RINGMARK_FILTER` | all enabled | `LEVEL` and `TARGET=LEVEL`, comma separated, such as `info,hyper=debug` |
+//! | `RINGMARK_FILTER` | all enabled | `LEVEL`, `TARGET=LEVEL` and `SPAN[FIELD=VALUE]=LEVEL`, comma separated, such as `info,hyper=debug` |
 //! | `RINGMARK_TAGS` | none | `key=value`, comma separated, stored with the session |
 //! | `RINGMARK_DIR` | `/dev/shm/ringmark-UID` | the directory of ring files, for every session |
 //! | `RINGMARK_VERBOSE` | silent | `1`: the program prints why it is not traced |

@@ -26,6 +26,10 @@ impl Writer {
         match *self {}
     }
 
+    pub(crate) fn pop_top(&self, _place: SpanPlace) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn reserve(
         &self,
         _type_id: TypeId,
@@ -69,7 +73,15 @@ pub struct Reservation<'w> {
     ring: PhantomData<&'w ()>,
 }
 
-impl Reservation<'_> {
+impl<'w> Reservation<'w> {
+    pub(crate) fn fill_words(
+        writer: &'w Writer,
+        _words: &[core::sync::atomic::AtomicU64],
+        _fill: impl FnOnce(&mut Self),
+    ) {
+        match *writer {}
+    }
+
     /// Payload words of the record.
     #[must_use]
     pub fn payload_words(&self) -> u64 {

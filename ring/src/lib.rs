@@ -51,6 +51,8 @@
 //! | `[L2]` | control lock: given back, Release | `[L1]` | two threads of the control path change the registry at once |
 //! | `[L3]` | the running session, facts of a call site: Acquire | `[L4]` | a thread uses a session before it is laid out |
 //! | `[L4]` | the running session, facts of a call site, a type that is on: Release | `[L3]` | a thread uses a session before it is laid out |
+//! | `[G1]` | conditions in force, then a writer's clock taken away: fence | `[G2]` | a thread keeps a clock that it must not have |
+//! | `[G2]` | a writer's clock given back, then conditions in force: fence | `[G1]` | a thread keeps a clock that it must not have |
 //! | `[L5]` | a region of span ids: taken, Acquire | `[L6]` | two threads give out the same span ids |
 //! | `[L6]` | a region of span ids: given back, Release | `[L5]` | two threads give out the same span ids |
 //!
@@ -89,7 +91,7 @@ pub use protocol::{
 };
 pub use protocol::{
     control_lock, directory, lease, mailbox, observe, order, published_static, reservation,
-    schema_log, single_instruction, slot, span_stack, sync, writer,
+    schema_log, single_instruction, slot, span_stack, sync, withdrawal, writer,
 };
 #[cfg(not(loom))]
 pub use system::{

@@ -13,6 +13,7 @@ use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::lease::Lease;
 use ringmark_ring::published_static::Published;
 use ringmark_ring::sync::AtomicU64;
+use ringmark_ring::withdrawal;
 
 /// Each of two threads adds 1 under the lock, with a load and a store.
 fn two_under_lock() {
@@ -130,6 +131,37 @@ fn the_lock_has_one_holder() {
 fn a_session_is_found_laid_out() {
     holds("running session", running_session);
     holds("made by two", made_by_two);
+}
+
+/// A thread takes a writer's clock away, and its owner gives it back: then the owner has none.
+fn clock_taken_away() {
+    let (in_force, clock) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (own_in_force, own_clock) = (in_force.clone(), clock.clone());
+    let owner = thread::spawn(move || {
+        withdrawal::give_back(
+            || own_clock.store(1, Relaxed),
+            || own_in_force.load(Relaxed) == 1,
+            || own_clock.store(0, Relaxed),
+        );
+    });
+    withdrawal::withdraw(|| in_force.store(1, Relaxed), || clock.store(0, Relaxed));
+    owner.join().unwrap();
+    assert_eq!(clock.load(Relaxed), 0, "{VIOLATED}: a clock");
+}
+
+#[test]
+fn what_is_taken_away_stays_away() {
+    holds("clock taken away", clock_taken_away);
+}
+
+#[test]
+fn weakened_g1_is_caught() {
+    caught("G1", clock_taken_away);
+}
+
+#[test]
+fn weakened_g2_is_caught() {
+    caught("G2", clock_taken_away);
 }
 
 #[test]

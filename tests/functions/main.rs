@@ -41,4 +41,5 @@ mod movable;
 mod one_request;
 mod real_programs;
 mod record_attached;
+mod source_lines;
 mod with_events;

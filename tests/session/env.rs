@@ -232,7 +232,7 @@ fn the_filter_speaks_of_levels_and_targets() {
     );
     let said = note(&fixture).unwrap_or_default();
     assert!(
-        said.contains("filter: found \"knobs=loud\", expected LEVEL or TARGET=LEVEL"),
+        said.contains("filter: found \"knobs=loud\", expected LEVEL, TARGET=LEVEL"),
         "{said}"
     );
 }

@@ -22,6 +22,7 @@ mod limits;
 mod memory_cap;
 mod namespaces;
 mod no_syscalls;
+mod one_order;
 mod plugins;
 mod process_end;
 mod rest;

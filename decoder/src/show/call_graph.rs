@@ -15,7 +15,7 @@ use crate::show::text::event_text;
 use crate::show::word_forms::WordForms;
 use crate::sums::calls::{Call, Ended, Step};
 use crate::trace_file::function_words::FunctionWords;
-use crate::trace_file::functions::FunctionUse;
+use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
 use crate::trace_file::thread_states::ThreadDoes;
 use crate::words::escape;
@@ -31,9 +31,9 @@ const HELD_MAX: usize = 1 << 16;
 #[derive(Debug)]
 enum What<'d> {
     /// A call begins: its function, and the record of its entry, if that has arguments.
-    Begin(&'d [u8], Option<(FunctionUse, FewBytes)>),
+    Begin(&'d Function, Option<(FunctionUse, FewBytes)>),
     /// A call without an end on record.
-    Passed(&'d [u8]),
+    Passed(&'d Function),
     /// A call ends: the number of the line at which it begins, if that is known, and whether to
     /// name it.
     End {
@@ -255,12 +255,12 @@ impl<'d> CallGraph<'d> {
                 ..
             } => {
                 if self.limits.min_ns.is_none() {
-                    self.show(whose, *depth, What::Passed(&function.name));
+                    self.show(whose, *depth, What::Passed(function));
                 }
             }
             Step::Entered {
                 function, depth, ..
-            } => self.begin(event, *depth, &function.name),
+            } => self.begin(event, *depth, function),
             Step::Left(call) => self.end(event, call),
             Step::Whole(call) => {
                 if !self.is_short(call) {
@@ -278,7 +278,7 @@ impl<'d> CallGraph<'d> {
             .is_some_and(|min| ns.is_some_and(|ns| ns < min))
     }
 
-    fn begin(&mut self, event: &Event<'d>, depth: u32, name: &'d [u8]) {
+    fn begin(&mut self, event: &Event<'d>, depth: u32, function: &'d Function) {
         let thread = event.thread();
         let shown = match self.limits.min_ns {
             None => Shown::Yes,
@@ -288,7 +288,7 @@ impl<'d> CallGraph<'d> {
             if shown == Shown::Yes {
                 self.shown_in(thread);
             }
-            let what = What::Begin(name, with_arguments(event));
+            let what = What::Begin(function, with_arguments(event));
             self.push(Whose::of(event), depth, what, shown)
         });
         self.open.entry(thread).or_default().push(Open {
@@ -420,20 +420,35 @@ impl GraphLine<'_> {
     /// Appends what the line says, without indentation and line feed. Arguments and results, if they were recorded,
     /// are in hexadecimal.
     pub fn text(&self, out: &mut Vec<u8>) {
-        self.text_in(&WordForms::default(), out);
+        self.text_in(&WordForms::default(), &|_, _| None, out);
     }
 
-    /// The same, with arguments and results in these forms.
-    pub fn text_in(&self, forms: &WordForms, out: &mut Vec<u8>) {
+    /// The same, with arguments and results in these forms, and behind the name of a function its place in the source,
+    /// where `place_of` knows it.
+    pub fn text_in<'p>(
+        &self,
+        forms: &WordForms,
+        place_of: &dyn Fn(&Session, &Function) -> Option<&'p str>,
+        out: &mut Vec<u8>,
+    ) {
+        let place = |function: &Function, out: &mut Vec<u8>| {
+            if let Some(place) = place_of(self.session, function) {
+                out.extend_from_slice(b" [");
+                escape::text(place.as_bytes(), out);
+                out.push(b']');
+            }
+        };
         match &self.what {
-            What::Begin(name, entry) => {
+            What::Begin(function, entry) => {
                 let entry = entry.as_ref();
                 let entry = entry.map(|(meaning, payload)| (meaning, &payload[..]));
-                called_with(name, entry, forms, out);
+                called_with(&function.name, entry, forms, out);
+                place(function, out);
                 out.extend_from_slice(b" {");
             }
-            What::Passed(name) => {
-                called(name, out);
+            What::Passed(function) => {
+                called(&function.name, out);
+                place(function, out);
                 out.push(b';');
             }
             What::End {
@@ -450,6 +465,7 @@ impl GraphLine<'_> {
                 let entry = call.entry.as_ref();
                 let entry = entry.map(|(meaning, payload)| (*meaning, &payload[..]));
                 called_with(&call.function.name, entry, forms, out);
+                place(call.function, out);
                 returned(call, *result, forms, out);
                 out.push(b';');
                 remark(call, false, out);

@@ -220,6 +220,12 @@ impl Functions {
         })
     }
 
+    /// The functions that are described, in the order in which they were.
+    #[must_use]
+    pub fn all(&self) -> &[Function] {
+        &self.functions
+    }
+
     /// How many functions are described.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()

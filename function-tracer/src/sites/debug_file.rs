@@ -37,10 +37,18 @@ pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
 pub fn debug_file(path: &Path) -> Option<PathBuf> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let elf = Elf::parse(&cache).ok()?;
-    let build_id = elf.build_id().ok().flatten();
-    if elf.symbols().any(|symbol| symbol.is_definition()) {
-        return None;
+    match elf.symbols().any(|symbol| symbol.is_definition()) {
+        true => None,
+        false => separate_file(path),
     }
+}
+
+/// The path of the file with what was stripped from a program or shared object, whatever that was.
+#[must_use]
+pub fn separate_file(path: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let elf = Elf::parse(&cache).ok()?;
+    let build_id = elf.build_id().ok().flatten();
     places(path, &elf, build_id).into_iter().find(|place| {
         let Ok(file) = File::open(place) else {
             return false;

@@ -32,7 +32,7 @@ mod symbol;
 mod table_entries;
 mod unwind_table;
 
-pub use debug_file::debug_file;
+pub use debug_file::{debug_file, separate_file};
 pub use elf::{Headers, handing_on};
 pub use file_error::FileError;
 pub use in_file::{InFile, Instrumentation, in_file};

@@ -13,6 +13,7 @@ use super::{span, span_records};
 use crate::description::Now;
 use crate::ring::SpanPlace;
 use crate::session;
+use crate::session::span_gate;
 
 /// A span that may move between threads, closed when it is dropped; made by
 /// [`async_span!`](crate::async_span!).
@@ -34,11 +35,16 @@ use crate::session;
 #[derive(Debug)]
 #[must_use = "a span closes when it is dropped: give it to a future by `in_span`"]
 pub struct AsyncSpan {
-    /// 0: its type was disabled.
+    /// 0: its type was disabled. With [`WATCHED`]: it has bits.
     id: u64,
     /// Its event type, for the stack of the threads that enter it.
     type_id: u32,
+    /// Conditions of the filter that are met inside it.
+    bits: u32,
 }
+
+/// What an id has above it while its span has bits: so the others need no look at theirs.
+const WATCHED: u64 = 1 << 63;
 
 /// Makes a span if its type is enabled; only then are the arguments evaluated. They begin with the
 /// ids of the span and of its parent, which `arguments` is given.
@@ -51,26 +57,59 @@ pub(crate) fn make<C: Callsite, F: Fields>(arguments: impl FnOnce(u64, u64) -> F
     }
     let id = span_records::fresh_id();
     let fields = arguments(id, span_records::current());
-    emit::record(type_id, Now::Clock, None, fields);
-    AsyncSpan { id, type_id }
+    match emit::record_at_once(type_id, &fields) {
+        true => AsyncSpan {
+            id,
+            type_id,
+            bits: 0,
+        },
+        false => make_slow::<C, F>(id, type_id, fields),
+    }
+}
+
+/// Off the straight line, as with a filter by spans.
+#[cold]
+#[inline(never)]
+fn make_slow<C: Callsite, F: Fields>(id: u64, type_id: u32, fields: F) -> AsyncSpan {
+    let bits = match span_gate::is_on() {
+        true => span_gate::inside() | span::met::<C, F>(&fields),
+        false => 0,
+    };
+    if !span_gate::permits_in(type_id, bits) {
+        return AsyncSpan::none();
+    }
+    span_gate::as_if_inside(bits, || emit::record(type_id, Now::Clock, None, fields));
+    AsyncSpan {
+        id: id | if bits == 0 { 0 } else { WATCHED },
+        type_id,
+        bits,
+    }
 }
 
 impl AsyncSpan {
     /// A span that records nothing.
     pub const fn none() -> Self {
-        Self { id: 0, type_id: 0 }
+        Self {
+            id: 0,
+            type_id: 0,
+            bits: 0,
+        }
     }
 
     /// The span's id, unique in this process; `None` if its type was disabled when it was made.
     #[must_use]
     pub const fn id(&self) -> Option<u64> {
-        if self.id == 0 { None } else { Some(self.id) }
+        if self.id == 0 {
+            None
+        } else {
+            Some(self.id & !WATCHED)
+        }
     }
 
     /// Records that this span follows from `other`: `other` caused it, and does not enclose it.
     pub fn follows(&self, other: &Self) {
-        if self.id != 0 && other.id != 0 {
-            span_records::follows(self.id, other.id);
+        if let (Some(id), Some(other)) = (self.id(), other.id()) {
+            span_records::follows(id, other);
         }
     }
 
@@ -78,18 +117,42 @@ impl AsyncSpan {
     /// `await`: use [`InSpan`] there.
     #[inline]
     pub fn enter(&self) -> Entered<'_> {
-        let (outer, place) = if self.id == 0 {
-            (0, SpanPlace::NONE)
-        } else {
-            let now = session::now();
-            span_records::enter_at(now, self.id);
-            let place = span::push_entered(self.type_id, now, self.id);
-            (span_records::set_current(self.id), place)
-        };
+        let id = self.id;
+        if id.cast_signed() <= 0 {
+            return self.enter_other();
+        }
+        let (outer, place) = self.enter_as(id);
         Entered {
-            id: self.id,
+            id,
             outer,
             place,
+            span: PhantomData,
+        }
+    }
+
+    /// Enters it under its id; returns the span before, and its place.
+    #[inline(always)]
+    fn enter_as(&self, id: u64) -> (u64, SpanPlace) {
+        let now = session::now();
+        span_records::enter_at(now, id);
+        let place = span::push_entered(self.type_id, now, id);
+        (span_records::set_current(id), place)
+    }
+
+    /// Enters a span that is disabled, or has bits.
+    /// Inlined, so that this library records no event itself: the slow way of events is then the program's own.
+    #[cold]
+    #[inline]
+    fn enter_other(&self) -> Entered<'_> {
+        let id = self.id & !WATCHED;
+        let (outer, place) = match id {
+            0 => (0, SpanPlace::NONE),
+            id => self.enter_as(id),
+        };
+        Entered {
+            id,
+            outer,
+            place: span_gate::enter_at(place, self.bits),
             span: PhantomData,
         }
     }
@@ -98,8 +161,10 @@ impl AsyncSpan {
 impl Drop for AsyncSpan {
     #[inline]
     fn drop(&mut self) {
-        if self.id != 0 {
+        if self.id.cast_signed() > 0 {
             span_records::close(self.id);
+        } else if let Some(id) = self.id() {
+            span_records::close(id);
         }
     }
 }

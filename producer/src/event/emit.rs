@@ -34,6 +34,16 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
     }
 }
 
+/// As [`record`] for something of this moment, on the straight line only. `false`: nothing was recorded.
+#[inline(always)]
+pub(crate) fn record_at_once<F: Fields>(id: u32, fields: &F) -> bool {
+    let words = fields::payload_words(0, fields);
+    let reserved = reserve_at_once(TypeId(id), words, Now::Clock, &mut 0);
+    reserved
+        .map(|reservation| fill(reservation, None, fields))
+        .is_some()
+}
+
 /// As [`record`], where the straight line did not reserve: one function for all call sites with
 /// arguments of the same types.
 #[cold]

@@ -6,6 +6,7 @@ use super::emit;
 use super::fields::Fields;
 use super::span::{self, SpanGuard};
 use crate::description::{Kind, Now, Place, Shape};
+use crate::session::span_gate;
 
 /// The ways in from a call site. Each evaluates `arguments` only if the type is enabled.
 pub trait Entry: Callsite + Sized {
@@ -13,6 +14,10 @@ pub trait Entry: Callsite + Sized {
     #[inline(always)]
     fn emit<F: Fields>(self, now: Now, arguments: impl FnOnce() -> F) {
         const { check_first(Self::SHAPE, F::PLACES) }
+        // One of this moment is asked about on the slow way.
+        if now != Now::Clock && span_gate::is_on() && !span_gate::permits(Self::state().enabled()) {
+            return;
+        }
         emit::emit::<Self, F>(now, arguments);
     }
 

@@ -48,6 +48,14 @@ pub(crate) fn write_frame<F: Fields>(frame: &mut Reservation<'_>, start: u64, fi
     encoder.finish();
 }
 
+/// Writes `fields` where they are only looked at: as much as there is room for.
+pub(crate) fn write_seen<F: Fields>(to: &mut Reservation<'_>, fields: &F) {
+    let end = 8 * to.payload_words() as usize;
+    let mut encoder = Encoder::cut(to, F::BYTES, end);
+    fields.encode(&mut encoder, 0);
+    encoder.finish();
+}
+
 /// Payload words of `fields` after `first` bytes.
 #[inline(always)]
 pub(crate) fn payload_words<F: Fields>(first: usize, fields: &F) -> u64 {

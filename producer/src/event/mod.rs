@@ -6,6 +6,7 @@
 //! - what is written: [`value`] for one argument, [`text`] for one that is formatted, [`fields`] for
 //!   all of them, [`snapshot`] for arguments that are kept until a call ends, `plain` for types of
 //!   the program's own;
+//! - what a filter by spans looks at: `seen`;
 //! - the path itself: [`emit`], which reserves, writes and commits;
 //! - records that belong together: [`span`], [`span_records`] and [`async_span`];
 //! - [`entry`]: the functions that the macros call;
@@ -24,6 +25,7 @@ pub(crate) mod text;
 pub(crate) mod value;
 
 pub(crate) mod emit;
+pub(crate) mod seen;
 
 pub(crate) mod async_span;
 pub(crate) mod span;

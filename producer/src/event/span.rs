@@ -2,12 +2,15 @@
 //! of open spans of its thread, where readers see it.
 
 use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
 
 use super::callsite::{self, Callsite};
 use super::emit;
 use super::fields::{self, Fields};
+use super::seen;
 use crate::description::Now;
-use crate::ring::SpanPlace;
+use crate::ring::{Reservation, SpanPlace, Writer};
+use crate::session::span_gate::{self, Matching};
 use crate::{session, thread_block};
 use ringmark_format::{TypeId, open_span};
 
@@ -48,14 +51,14 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
         None
     } else {
         let fields = arguments();
-        if thread_block::writer().is_none() {
-            session::attach_for_span();
-        }
-        let start = session::now();
-        Some(Running {
+        let begun = match begin_at_once(id, &fields) {
+            Some((start, place)) => Some((start, place, fields)),
+            None => begin_slow::<C, F>(id, fields),
+        };
+        begun.map(|(start, place, fields)| Running {
             id,
             start,
-            place: push(id, start, &fields),
+            place,
             fields,
         })
     };
@@ -63,6 +66,62 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
         running,
         not_send: PhantomData,
     }
+}
+
+/// When a span begins, and its place on the stack of its thread. `None`: the thread has not recorded before, has
+/// another clock than the counter, or a filter by spans is in force.
+#[inline(always)]
+fn begin_at_once<F: Fields>(id: u32, fields: &F) -> Option<(u64, SpanPlace)> {
+    let start = session::now_at_once()?;
+    Some((start, push(id, start, fields)))
+}
+
+/// The same in these cases, with the arguments again. `None`: the filter does not want the span.
+#[cold]
+#[inline(never)]
+fn begin_slow<C: Callsite, F: Fields>(id: u32, fields: F) -> Option<(u64, SpanPlace, F)> {
+    attach();
+    let bits = match span_gate::is_on() {
+        true => met::<C, F>(&fields),
+        false => 0,
+    };
+    if !span_gate::permits_in(id, span_gate::inside() | bits) {
+        return None;
+    }
+    let start = session::now();
+    let place = span_gate::enter_at(push(id, start, &fields), bits);
+    Some((start, place, fields))
+}
+
+fn attach() {
+    if thread_block::writer().is_none() {
+        session::attach_for_span();
+    }
+}
+
+/// Words of values that are compared with a filter by spans; what lies beyond is not seen.
+const SEEN_WORDS: usize = 128;
+
+/// The conditions of the filter that a span with these arguments meets.
+pub(crate) fn met<C: Callsite, F: Fields>(fields: &F) -> u32 {
+    attach();
+    let names = C::FIELDS
+        .iter()
+        .map(|name| name.strip_prefix("r#").unwrap_or(name));
+    let mut matching = Matching::of_span(C::event().name, names.clone());
+    if names.clone().any(|name| matching.asks_for(name))
+        && let Some(writer) = thread_block::writer()
+    {
+        let words = [const { AtomicU64::new(0) }; SEEN_WORDS];
+        Reservation::fill_words(writer, &words, |to| fields::write_seen(to, fields));
+        let words = words.map(AtomicU64::into_inner);
+        for ((name, place), redacted) in names.zip(F::PLACES).zip(F::REDACTED) {
+            if !redacted && matching.asks_for(name) {
+                seen::value(&words, *place, |value| matching.see(name, value));
+            }
+        }
+    }
+    matching.met().0
 }
 
 /// Puts a span on the stack of its thread, with the arguments that fit.
@@ -93,9 +152,18 @@ pub(crate) fn push_entered(type_id: u32, now: u64, id: u64) -> SpanPlace {
 /// Takes a span off the stack again, after its record.
 #[inline(always)]
 pub(crate) fn pop(place: SpanPlace) {
-    if let Some(writer) = thread_block::writer() {
-        writer.pop_span(place);
+    if let Some(writer) = thread_block::writer()
+        && !writer.pop_top(place)
+    {
+        pop_slow(writer, place);
     }
+}
+
+/// The same for a span that others lie above, or that met a condition of the filter.
+#[cold]
+#[inline(never)]
+fn pop_slow(writer: &Writer, place: SpanPlace) {
+    writer.pop_span(span_gate::leave_at(place));
 }
 
 impl<F: Fields> SpanGuard<F> {

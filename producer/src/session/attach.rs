@@ -16,7 +16,7 @@ use super::held_signals::HeldSignals;
 use super::process::KeptErrno;
 use super::reserve::Wanted;
 use super::waits::{self, Stack};
-use super::{memory, process, reserve, retry, warm};
+use super::{memory, process, reserve, retry, span_gate, warm};
 use crate::description::Now;
 use crate::thread_block::{self, Phase};
 
@@ -97,6 +97,15 @@ pub(crate) fn reserve_slow_from(
     now: Now,
     ticks: u64,
 ) -> Option<Reservation<'static>> {
+    // A record of an earlier moment was decided on then.
+    if now == Now::Clock && span_gate::is_on() {
+        if !span_gate::permits(type_id.0) {
+            return None;
+        }
+        if let Some(reservation) = reserve_without_clock(type_id, words) {
+            return Some(reservation);
+        }
+    }
     if ticks != 0
         && let Some(writer) = thread_block::writer()
         && let Some(reservation) = writer.reserve_extended(type_id, words, ticks)
@@ -104,6 +113,12 @@ pub(crate) fn reserve_slow_from(
         return Some(reservation);
     }
     reserve_slower(stack, type_id, words, now, ticks)
+}
+
+/// The straight line of a thread whose writer has no clock while the filter is one by spans.
+fn reserve_without_clock(type_id: TypeId, words: u64) -> Option<Reservation<'static>> {
+    let (writer, core) = (thread_block::writer()?, Core::current()?);
+    writer.reserve(type_id, words, clock::ticks(core.clock))
 }
 
 /// A full page, no ring yet, a forked child, a clock that was not read.
@@ -124,6 +139,9 @@ fn reserve_slower(
         && writer.is_attached()
         && let Some(core) = Core::current()
     {
+        if writer.clock() == 0 {
+            span_gate::tend(writer, core.clock);
+        }
         let ticks = match now {
             Now::Clock if ticks == 0 => clock::ticks(core.clock),
             Now::Clock => ticks,
@@ -371,6 +389,7 @@ fn own(core: &'static Core, index: u32) -> Result<&'static Writer, Cause> {
     // SAFETY: invariant 8 of the writer: this thread holds the slot's claim, and no thread block
     // points to the writer yet.
     unsafe { writer.attach(ring, core.clock as u32) };
+    span_gate::tend(writer, core.clock);
     slot.publish_state(state::ACTIVE);
     Ok(writer)
 }

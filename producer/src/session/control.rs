@@ -17,6 +17,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
+use ringmark_format::span_condition::SpanCondition;
 use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
@@ -25,8 +26,8 @@ use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
 use super::core::Core;
 use super::warm::{self, futex_half};
-use super::{memory, registry};
-use crate::setup::filter::{Directives, Pattern};
+use super::{memory, registry, span_gate};
+use crate::setup::filter::{Directives, EXPECTED, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.
 const STACK_BYTES: usize = 256 << 10;
@@ -280,34 +281,62 @@ fn do_request(core: &Core, request: SessionRequest<'_>) -> Result<SessionAnswer<
     match request {
         SessionRequest::Ping => Ok(SessionAnswer::Pong),
         SessionRequest::Filter(directives) => set_filter(core, directives),
-        SessionRequest::Switch(switch, types) => Ok(set_pattern(core, switch, types)),
+        SessionRequest::Switch(switch, types) => set_pattern(core, switch, types),
     }
 }
 
 fn set_filter(core: &Core, text: &str) -> Result<SessionAnswer<'static>, String> {
-    let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
+    let wrong = |found: &str| format!("filter: found {found:?}, expected {EXPECTED}");
     let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
+    if let Some(expected) = span_gate::refusal(core.clock, directives.conditions().count()) {
+        return Err(format!("filter: found {text:?}, expected {expected}"));
+    }
     let on = registry::apply_directives(core, directives);
     registry::tell();
     Ok(SessionAnswer::Enabled(on as u64))
 }
 
-fn pattern(switch: Switch, types: TypePattern<'_>) -> Pattern {
-    Pattern {
+fn pattern(switch: Switch, types: TypePattern<'_>) -> Result<Pattern, String> {
+    let condition = |text| {
+        let wrong = || format!("inside: found {text:?}, expected SPAN[FIELD=VALUE]");
+        SpanCondition::parse(text).ok_or_else(wrong)
+    };
+    if switch == Switch::Disable && types.inside.is_some() {
+        return Err("inside: found with disable, expected with enable".to_owned());
+    }
+    Ok(Pattern {
         on: switch == Switch::Enable,
         name: types.name.to_owned(),
         level: types.level,
         category: types.category.map(str::to_owned),
-    }
+        inside: types.inside.map(condition).transpose()?,
+    })
 }
 
-fn set_pattern(core: &Core, switch: Switch, types: TypePattern<'_>) -> SessionAnswer<'static> {
-    let matched = registry::apply_pattern(core, pattern(switch, types));
+fn set_pattern(
+    core: &Core,
+    switch: Switch,
+    types: TypePattern<'_>,
+) -> Result<SessionAnswer<'static>, String> {
+    let pattern = pattern(switch, types)?;
+    if let Some(condition) = &pattern.inside {
+        if span_gate::is_without_spans() {
+            return Ok(SessionAnswer::NoneMatches(Vec::new()));
+        }
+        let conditions = registry::conditions_with(condition);
+        if let Some(expected) = span_gate::refusal(core.clock, conditions) {
+            return Err(format!(
+                "inside: found {:?}, expected {expected}",
+                condition.to_string()
+            ));
+        }
+    }
+    let matched = registry::apply_pattern(core, pattern);
     registry::tell();
-    match matched {
+    Ok(match matched {
         0 => SessionAnswer::NoneMatches(closest(types.name)),
         matched => SessionAnswer::Matched(matched as u64),
-    }
+    })
 }
 
 /// Up to three names that share the longest beginning with `pattern`.

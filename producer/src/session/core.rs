@@ -10,6 +10,7 @@ use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::super::wiped::Wiped;
+use super::span_gate;
 use super::wait_marks::WaitMarks;
 use crate::setup::Options;
 
@@ -93,8 +94,37 @@ impl Core {
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     match crate::thread_block::writer() {
-        Some(writer) => clock::read(writer.clock()),
+        Some(writer) => now_of(writer.clock()),
         None => now_cold(),
+    }
+}
+
+/// As [`clock::read`], but that a thread without a clock has the session's.
+#[inline(always)]
+fn now_of(clock: u32) -> u64 {
+    if clock == Clock::Tsc as u32 {
+        clock::tsc()
+    } else if clock == Clock::None as u32 {
+        0
+    } else {
+        now_other(clock)
+    }
+}
+
+/// The session's clock, if it is the counter, and this thread has a writer.
+#[inline(always)]
+pub(crate) fn now_at_once() -> Option<u64> {
+    let clock = crate::thread_block::writer()?.clock();
+    (clock == Clock::Tsc as u32).then(clock::tsc)
+}
+
+/// Where the counter is not what the thread's writer reads; 0: the filter is one by spans, or was.
+#[cold]
+#[inline(never)]
+fn now_other(clock: u32) -> u64 {
+    match Core::current().filter(|_| clock == 0) {
+        Some(core) => span_gate::now(core.clock),
+        None => clock::read_other(clock),
     }
 }
 

@@ -15,10 +15,11 @@ use ringmark_ring::environment;
 use super::control::Helper;
 use super::core::Core;
 use super::process::{ForkLock, Hooks};
-use super::{attach, create, memory, off_note, other_copies, process, registry, wait_record, warm};
+use super::{attach, create, memory, off_note, other_copies, process, registry, span_gate};
+use super::{wait_record, warm};
 use crate::setup::StartError;
-use crate::setup::filter::Directives;
-use crate::setup::{Fork, Keep, Options};
+use crate::setup::filter::{DirectiveError, Directives};
+use crate::setup::{Fork, Keep, OptionError, Options};
 
 /// What start and close agree on.
 struct Control {
@@ -84,8 +85,17 @@ fn with_env(mut options: Options) -> Options {
     options
 }
 
-fn parse_filter(text: &str) -> Result<Directives, StartError> {
-    Directives::parse(text).map_err(|error| StartError::Filter { found: error.found })
+fn parse_filter(text: &str, clock: Clock) -> Result<Directives, StartError> {
+    let wrong = |error: DirectiveError| StartError::Filter { found: error.found };
+    let directives = Directives::parse(text).map_err(wrong)?;
+    match span_gate::refusal(clock, directives.conditions().count()) {
+        None => Ok(directives),
+        Some(expected) => Err(StartError::Option(OptionError {
+            option: "filter".to_owned(),
+            found: text.to_owned(),
+            expected,
+        })),
+    }
 }
 
 /// Starts the session of this process and notifies the listener of what is enabled. (A forked child inherits
@@ -98,7 +108,7 @@ pub(crate) fn start(options: Options) -> Result<Session, StartError> {
 
 fn start_core(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
-    let directives = parse_filter(&options.filter)?;
+    let directives = parse_filter(&options.filter, options.clock)?;
     // Before the lock: a child forked while this thread starts must not inherit it as taken.
     install_fork_hooks();
     if !options.wait.is_zero() {
@@ -273,6 +283,7 @@ impl Session {
     /// process has. A failure leaves a note, as that of [`start_from_env`](crate::start_from_env).
     #[must_use]
     pub fn start_in_running_process(settings: &str) -> Option<Self> {
+        span_gate::has_no_spans();
         let wanted = environment::text("RINGMARK").unwrap_or_default();
         let options = Options::parse(&wanted).ok().flatten().unwrap_or_default();
         let clock = other_copies::clock_of_process().unwrap_or(options.clock);
@@ -292,6 +303,7 @@ impl Session {
     /// copy has them, and each thread makes its ring here at its first record.
     #[must_use]
     pub fn start_in_front_of_program() -> Option<Self> {
+        span_gate::has_no_spans();
         start_changed(|options| Options { warm: 0, ..options })
     }
 
@@ -361,7 +373,7 @@ impl Session {
     /// # Errors
     /// A directive cannot be read; nothing was changed.
     pub fn set_filter(&self, directives: &str) -> Result<usize, StartError> {
-        let directives = parse_filter(directives)?;
+        let directives = parse_filter(directives, self.clock())?;
         // In a forked child: of its own session, not its parent's.
         let Some(core) = attach::session_of_this_process() else {
             return Ok(0);

@@ -15,6 +15,7 @@
 //!    event, with `held_signals`, `retry` says when to try again, `handler` what a signal handler may
 //!    do, `reserve` gets a record in a ring that is there, `waits` says whether a thread waits for room
 //!    in a full one, with what `wait_marks` and `own_files` know; `wait_record` tells of waits;
+//!    `span_gate` knows what is recorded inside certain spans only;
 //! 6. it is asked what was written: `sample`;
 //! 7. its process forks and ends: `process`; with which status: `exit_status`.
 
@@ -48,6 +49,7 @@ mod held_signals;
 mod own_files;
 mod reserve;
 mod retry;
+pub(crate) mod span_gate;
 mod wait_marks;
 mod wait_record;
 mod waits;
@@ -69,7 +71,7 @@ pub(crate) use attach::{attach_for_span, reserve_slow, reserve_slow_from};
 pub use attach::{attach_thread, does_own_work};
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_lost;
-pub(crate) use core::now;
+pub(crate) use core::{now, now_at_once};
 pub use held_signals::HeldSignals;
 pub use life::Session;
 pub(crate) use life::{start, start_from_env};
@@ -79,7 +81,7 @@ pub(crate) use registration::register_once;
 pub(crate) use registration::{is_first, register_dynamic};
 pub(crate) use registry::{answer_requests, append_written};
 #[cfg(feature = "tracing")]
-pub(crate) use registry::{is_wanted, level_max, listen};
+pub(crate) use registry::{bits_wanted, level_max, listen};
 pub use ringmark_ring::own_maps::at as mapping_at;
 pub use sample::{RingCounts, without_trace};
 pub use waits::Stack;

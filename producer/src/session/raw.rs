@@ -8,7 +8,7 @@ pub use ringmark_ring::reservation::RawReservation;
 pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
 pub use ringmark_ring::{RawSpan, SpanStack, span_stack};
 
-use super::attach;
+use super::{attach, span_gate};
 use crate::thread_block;
 
 /// The writer of a thread that begins a span as the first thing it records; `None`: it gets none.
@@ -16,6 +16,12 @@ use crate::thread_block;
 pub fn attach_for_span() -> Option<&'static Writer> {
     attach::attach_for_span();
     thread_block::writer()
+}
+
+/// Whether a filter by spans lets this thread record this type now.
+#[must_use]
+pub fn is_permitted(type_id: u32) -> bool {
+    span_gate::permits(type_id)
 }
 
 /// Where the calling thread's block of this copy of the library lies.

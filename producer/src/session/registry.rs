@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
 use ringmark_format::session::SessionState;
+use ringmark_format::span_condition::SpanCondition;
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::published_static::Published;
 
@@ -14,9 +15,10 @@ use super::known;
 use super::process;
 use super::process::ForkLock;
 use super::schema::{publish, push_entry};
+use super::span_gate::{self, EVERYWHERE};
 #[cfg(feature = "tracing")]
 use crate::description::Level;
-use crate::description::{Description, EventType, Field};
+use crate::description::{Description, EventType, Field, Shape};
 use crate::setup::filter::{Directives, Pattern};
 
 /// Answers requests: gets the whole text, returns the answer for the peer, or what was wrong. Runs
@@ -125,10 +127,15 @@ pub(super) fn register_once<T: Sync>(
     place.get_or_publish(done)
 }
 
-/// Whether a type like this is on, or would be if it were registered. Without a session: no.
+/// The bits of the spans inside which a type like this is on, or would be if it were registered; 0: nowhere, as
+/// without a session.
 #[cfg(feature = "tracing")]
-pub(crate) fn is_wanted(event: &EventType) -> bool {
-    session_is_open() && REGISTRY.lock().enables(event)
+pub(crate) fn bits_wanted(event: &EventType) -> u32 {
+    if session_is_open() {
+        REGISTRY.lock().bits(event)
+    } else {
+        0
+    }
 }
 
 /// The least important level that an enabled type may have; `None`: no type is enabled.
@@ -195,6 +202,15 @@ pub(super) fn apply_directives(core: &Core, directives: Directives) -> usize {
     registry.apply(core)
 }
 
+/// How many conditions on spans the filter has, with this one.
+pub(super) fn conditions_with(condition: &SpanCondition) -> usize {
+    let registry = REGISTRY.lock();
+    let mut all = registry.conditions();
+    all.push(condition);
+    let is_first = |at: &usize| !all[..*at].contains(&all[*at]);
+    (0..all.len()).filter(is_first).count()
+}
+
 /// Names that `events` would show, for a pattern that matched nothing.
 pub(super) fn names() -> Vec<&'static str> {
     let registry = REGISTRY.lock();
@@ -238,8 +254,13 @@ impl Registry {
         push_entry(schema, id, description);
     }
 
-    /// Enables or disables every type, updates the bitmap, returns how many are enabled.
+    /// Enables or disables every type, updates the bitmap, returns how many are enabled. What waits for spans does so
+    /// before its types are enabled.
     fn apply(&self, core: &Core) -> usize {
+        span_gate::put_in_force(&self.conditions(), || {
+            let writers = (0..core.file.slots_used()).filter_map(|slot| core.wiped.writer(slot));
+            writers.for_each(|writer| writer.set_clock(0));
+        });
         let mut on = 0;
         for event in &self.events {
             on += usize::from(self.switch(core, event));
@@ -251,26 +272,46 @@ impl Registry {
 
     /// Enables or disables one type, updates the bitmap, returns which.
     fn switch(&self, core: &Core, event: &EventType) -> bool {
-        let enabled = self.enables(event);
+        let bits = self.bits(event);
+        let enabled = span_gate::set_bits(event.state.id(), bits) && bits != 0;
         event.state.enable(enabled);
         show(core, event.state.id(), enabled);
         enabled
     }
 
-    fn enables(&self, event: &EventType) -> bool {
+    /// The conditions on spans of the filter.
+    fn conditions(&self) -> Vec<&SpanCondition> {
+        let of_patterns = self.patterns.iter().filter_map(|one| one.inside.as_ref());
+        let of_directives = self.directives.iter().flat_map(Directives::conditions);
+        of_patterns.chain(of_directives).collect()
+    }
+
+    /// The bits of the spans inside which a type is on; 0: nowhere.
+    fn bits(&self, event: &EventType) -> u32 {
         if event.shape.has_no_switch() {
-            return true;
+            return EVERYWHERE;
         }
-        let last = self
-            .patterns
-            .iter()
-            .rev()
-            .find(|pattern| pattern.matches(event));
-        match (last, &self.directives) {
-            (Some(pattern), _) => pattern.on,
-            (None, Some(directives)) => directives.enables(event.target, event.level),
-            (None, None) => true,
+        let is_span = matches!(event.shape, Shape::Span | Shape::SpanNew);
+        let mut bits = if is_span {
+            span_gate::bits_of_span(event.name)
+        } else {
+            0
+        };
+        for pattern in self.patterns.iter().rev().filter(|one| one.matches(event)) {
+            match (&pattern.inside, pattern.on) {
+                (Some(condition), _) => bits |= span_gate::bit_of(condition),
+                (None, true) => return EVERYWHERE,
+                (None, false) => return bits,
+            }
         }
+        let Some(directives) = &self.directives else {
+            return EVERYWHERE;
+        };
+        if directives.enables(event.target, event.level) {
+            return EVERYWHERE;
+        }
+        let inside = directives.enables_inside(event.target, event.level);
+        inside.fold(bits, |bits, condition| bits | span_gate::bit_of(condition))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::ring::RingFileError;
 use crate::ring::room::FREE_SPACE;
 use crate::ring::session_dir::DirError;
 
+use super::filter::EXPECTED;
 use super::options::OptionError;
 
 /// Why a session did not start. The program goes on without tracing.
@@ -96,7 +97,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Option(error) => error.fmt(f),
             Self::Filter { found } => {
-                write!(f, "filter: found {found:?}, expected LEVEL or TARGET=LEVEL")
+                write!(f, "filter: found {found:?}, expected {EXPECTED}")
             }
             Self::Dir(error) => error.fmt(f),
             Self::Io { step, path, source } => write!(f, "{}: {step}: {source}", path.display()),

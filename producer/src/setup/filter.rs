@@ -6,11 +6,17 @@
 //! | `hyper=debug` | types whose target starts with `hyper`, up to this level |
 //! | `hyper` | all types whose target starts with `hyper` |
 //! | `off`, `hyper=off` | none |
+//! | `order[id=42]=debug` | types up to this level inside spans `order` whose field `id` is 42, and those spans |
+//! | `order{id}` | all types inside spans `order` that have a field `id` |
+//! | `db[order{id=42}]=debug` | as in `EnvFilter`: inside such spans, types whose target starts with `db` |
+//! | `[order]` | as in `EnvFilter`: all types inside spans `order` |
 //!
 //! The longest target that matches decides, whatever the order. A list that starts with
-//! `TARGET=LEVEL` leaves all other targets disabled, unless a bare level follows.
+//! `TARGET=LEVEL`, or with a span, leaves everything else disabled, unless a bare level follows. What is enabled inside
+//! a span only is enabled besides what the other directives say.
 
 use ringmark_format::glob;
+use ringmark_format::span_condition::SpanCondition;
 
 use crate::description::{EventType, Level};
 
@@ -19,7 +25,19 @@ use crate::description::{EventType, Level};
 pub(crate) struct Directives {
     default: Option<Level>,
     targets: Vec<(String, Option<Level>)>,
+    spans: Vec<InSpan>,
 }
+
+/// What is enabled inside certain spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct InSpan {
+    condition: SpanCondition,
+    target: String,
+    level: Option<Level>,
+}
+
+/// What a directive may be.
+pub(crate) const EXPECTED: &str = "LEVEL, TARGET=LEVEL or SPAN[FIELD=VALUE]=LEVEL";
 
 /// A directive that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +51,18 @@ impl Directives {
         let mut directives = Self {
             default: Some(Level::Trace),
             targets: Vec::new(),
+            spans: Vec::new(),
         };
         let mut any = false;
-        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        for part in parts(text) {
+            if part.contains(['[', '{']) {
+                directives.spans.push(InSpan::parse(part)?);
+                if !any {
+                    directives.default = None;
+                }
+                any = true;
+                continue;
+            }
             match part.split_once('=') {
                 Some((target, level)) => {
                     directives
@@ -62,8 +89,29 @@ impl Directives {
     /// The least important level that is on for some target.
     #[cfg(feature = "tracing")]
     pub(crate) fn level_max(&self) -> Option<Level> {
+        if !self.spans.is_empty() {
+            // The spans themselves may have any level.
+            return Some(Level::Trace);
+        }
         let levels = self.targets.iter().map(|(_, level)| *level);
         levels.chain([self.default]).max().flatten()
+    }
+
+    /// The conditions that it has.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &SpanCondition> {
+        self.spans.iter().map(|one| &one.condition)
+    }
+
+    /// The conditions of spans inside which events of this target and level are on.
+    pub(crate) fn enables_inside(
+        &self,
+        target: &str,
+        level: Level,
+    ) -> impl Iterator<Item = &SpanCondition> {
+        let speaks = move |one: &&InSpan| {
+            target.starts_with(one.target.as_str()) && one.level.is_some_and(|most| level <= most)
+        };
+        self.spans.iter().filter(speaks).map(|one| &one.condition)
     }
 
     /// Whether events of this target and level are on.
@@ -77,6 +125,55 @@ impl Directives {
         let most = found.map_or(self.default, |(_, level)| *level);
         most.is_some_and(|most| level <= most)
     }
+}
+
+/// The directives of a list: parts between commas that stand in no brackets.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    let between = move |character| {
+        match character {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        character == ',' && depth <= 0
+    };
+    text.split(between)
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+}
+
+impl InSpan {
+    /// Parses `SPAN[FIELD=VALUE]=LEVEL`, or as `EnvFilter` has it `TARGET[SPAN{FIELD=VALUE}]=LEVEL`; without a
+    /// level: all of them.
+    fn parse(part: &str) -> Result<Self, DirectiveError> {
+        let wrong = || DirectiveError {
+            found: part.to_owned(),
+        };
+        let end = part.rfind([']', '}']).ok_or_else(wrong)? + 1;
+        let (spans, rest) = part.split_at(end);
+        let level = match rest.strip_prefix('=') {
+            Some(level) => parse_level(level, part)?,
+            None if rest.is_empty() => Some(Level::Trace),
+            None => return Err(wrong()),
+        };
+        let (target, condition) = split_target(spans);
+        Ok(Self {
+            condition: SpanCondition::parse(condition).ok_or_else(wrong)?,
+            target: target.to_owned(),
+            level,
+        })
+    }
+}
+
+/// Target and condition: square brackets that hold a name, with or without braces, are `EnvFilter`'s.
+fn split_target(spans: &str) -> (&str, &str) {
+    let inside = spans.split_once('[').and_then(|(target, rest)| {
+        let inside = rest.strip_suffix(']')?;
+        let name = inside.split('{').next()?;
+        (!name.contains('=') || inside.starts_with('{')).then_some((target, inside))
+    });
+    inside.unwrap_or(("", spans))
 }
 
 fn is_target(text: &str) -> bool {
@@ -107,6 +204,8 @@ pub(crate) struct Pattern {
     pub(crate) name: String,
     pub(crate) level: Option<Level>,
     pub(crate) category: Option<String>,
+    /// Inside such spans only.
+    pub(crate) inside: Option<SpanCondition>,
 }
 
 impl Pattern {
@@ -126,7 +225,8 @@ impl Pattern {
             .level
             .is_none_or(|most| self.level.is_some_and(|level| level <= most));
         let category = later.category.is_none() || self.category == later.category;
-        name && level && category
+        let inside = later.inside.is_none() || self.inside == later.inside;
+        name && level && category && inside
     }
 }
 
@@ -141,6 +241,7 @@ mod tests {
             name: name.to_owned(),
             level,
             category: category.map(str::to_owned),
+            inside: None,
         };
         let one = pattern("db.*", Some(Level::Info), Some("net"));
         for within in [
@@ -175,6 +276,55 @@ mod tests {
                 .enables("other", Level::Error)
         );
         assert!(Directives::parse("app=loud").is_err());
-        assert!(Directives::parse("span[{x=1}]=info").is_err());
+        assert!(Directives::parse("span[{x=1}=info").is_err());
+    }
+
+    #[test]
+    fn directives_with_spans_stand_beside_the_others() {
+        let inside = |text: &str, target, level| -> Vec<String> {
+            let directives = Directives::parse(text).expect(text);
+            let conditions = directives.enables_inside(target, level);
+            conditions.map(ToString::to_string).collect()
+        };
+        for (text, target, level, conditions) in [
+            ("order[id=42]=debug", "app", Level::Debug, "order[id=42]"),
+            ("order[id=42]=debug", "app", Level::Trace, ""),
+            (
+                "order[id=42,user=7]",
+                "app",
+                Level::Trace,
+                "order[id=42,user=7]",
+            ),
+            (
+                "db[order{id=42}]=info",
+                "db::pool",
+                Level::Info,
+                "order[id=42]",
+            ),
+            ("db[order{id=42}]=info", "app", Level::Info, ""),
+            ("[order]=warn", "app", Level::Warn, "order"),
+            ("[{id=42}]", "app", Level::Warn, "*[id=42]"),
+            (
+                "info,order{id=42}=debug,noisy=off",
+                "app",
+                Level::Debug,
+                "order[id=42]",
+            ),
+        ] {
+            assert_eq!(inside(text, target, level).join(" "), conditions, "{text}");
+        }
+        let alone = Directives::parse("order[id=42]=debug").unwrap();
+        assert!(!alone.enables("app", Level::Error));
+        let besides = Directives::parse("info,order[id=42]=debug").unwrap();
+        assert!(besides.enables("app", Level::Info) && !besides.enables("app", Level::Debug));
+        for text in [
+            "order[id=42]=loud",
+            "order[id=42",
+            "order]",
+            "order[id=42]debug",
+            "[=1]",
+        ] {
+            assert!(Directives::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN, valid_page_bytes};
 use ringmark_format::session::{Clock, Mode};
 
-use super::filter::Directives;
+use super::filter::{Directives, EXPECTED};
 
 /// What happens to the ring file at a clean exit.
 ///
@@ -180,10 +180,9 @@ impl Options {
     /// # Errors
     /// The first directive that cannot be read.
     pub fn check_filter(text: &str) -> Result<(), OptionError> {
-        let expected = "LEVEL or TARGET=LEVEL";
         Directives::parse(text)
             .map(|_| ())
-            .map_err(|error| wrong("filter", error.found, expected))
+            .map_err(|error| wrong("filter", error.found, EXPECTED))
     }
 
     /// Most bytes of the session. By default 16 MiB, or eight rings of the wanted size where that is

@@ -24,7 +24,8 @@ pub const VARIABLES: [Variable; 8] = [
         name: "RINGMARK_FILTER",
         default: "all events on",
         effect: "Which events are on at the start: `LEVEL` and `TARGET=LEVEL`, comma separated, for \
-            example `info,hyper=debug`. Levels: `off`, `error`, `warn`, `info`, `debug`, `trace`.",
+            example `info,hyper=debug`; with `order[id=42]=debug` inside such spans only. Levels: \
+            `off`, `error`, `warn`, `info`, `debug`, `trace`.",
     },
     Variable {
         name: "RINGMARK_TAGS",

@@ -40,6 +40,8 @@ const WORTH: usize = 8;
 pub(super) struct SpanCell {
     /// Handles; 0: free.
     handles: AtomicU32,
+    /// What [`super::watched`] knows of it; 0: it is not watched, as every new one.
+    watch: AtomicU32,
     /// What it is; null or from a `&'static`.
     metadata: AtomicPtr<Metadata<'static>>,
     /// Its call site; null or from a `&'static`.
@@ -102,7 +104,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) metadata: &'static Metadata<'static>,
-    /// `None`: it was off when the span was made, and nothing about the span is recorded.
+    /// `None`: it was off when the span was made, and nothing about the span is recorded; or it is watched.
     pub(super) site: Option<&'static Site>,
 }
 
@@ -200,6 +202,7 @@ fn new_cells() -> Box<Cells> {
         [const {
             SpanCell {
                 handles: AtomicU32::new(0),
+                watch: AtomicU32::new(0),
                 metadata: AtomicPtr::new(ptr::null_mut()),
                 site: AtomicPtr::new(ptr::null_mut()),
                 last_ring: AtomicUsize::new(0),
@@ -252,6 +255,15 @@ impl SpanCell {
         unsafe { site.as_ref() }
     }
 
+    /// See [`super::watched`].
+    pub(super) fn watch(&self) -> u32 {
+        self.watch.load(Relaxed)
+    }
+
+    pub(super) fn set_watch(&self, watch: u32) {
+        self.watch.store(watch, Relaxed);
+    }
+
     /// The ring with the last record about the span; 0: not known.
     #[inline(always)]
     pub(super) fn last_ring(&self) -> usize {
@@ -267,6 +279,28 @@ impl SpanCell {
     /// One handle more.
     pub(super) fn add_handle(&self) {
         self.handles.fetch_add(1, Relaxed);
+    }
+
+    /// As [`SpanCell::remove_handle`], of a span that may be watched: the next one of this cell is not.
+    pub(super) fn remove_watched_handle(&self) -> bool {
+        loop {
+            match self.handles.load(Relaxed) {
+                0 => return false,
+                1 => {
+                    self.watch.store(0, Relaxed);
+                    self.handles.store(0, Relaxed);
+                    return true;
+                }
+                more => {
+                    let less = self
+                        .handles
+                        .compare_exchange(more, more - 1, Relaxed, Relaxed);
+                    if less.is_ok() {
+                        return false;
+                    }
+                }
+            }
+        }
     }
 
     /// One handle less. `true`: it was the last one.

@@ -17,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::ids::SpanCell;
 use super::site::Site;
 use super::thread::Source;
-use super::{ids, sites, spans, subscriber};
+use super::{ids, sites, spans, subscriber, watched};
 use crate::event::span_records;
 use crate::session;
 
@@ -104,14 +104,63 @@ impl<S> RecorderLayer<S>
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
-    /// The id and site of a span, if it is recorded.
-    fn recorded(&self, id: &Id, context: &Context<'_, S>) -> Option<(u64, &'static Site)> {
+    /// The own id and the cell of a span that is recorded, or watched.
+    fn known(&self, id: &Id, context: &Context<'_, S>) -> Option<(u64, &'static SpanCell)> {
         let (of, last) = LAST.get();
         let own = match of == id.into_u64() && last.source == self.source {
             true => last.id,
             false => self.look_up(id, context)?,
         };
-        Some((own, ids::cell(own)?.site()?))
+        Some((own, ids::cell(own)?))
+    }
+
+    /// The own id of a span that is recorded.
+    fn recorded(&self, id: &Id, context: &Context<'_, S>) -> Option<u64> {
+        let (own, cell) = self.known(id, context)?;
+        cell.is_recorded().then_some(own)
+    }
+
+    /// A span is made while a filter by spans is in force.
+    #[cold]
+    fn new_watched(
+        &self,
+        site: &'static Site,
+        attributes: &Attributes<'_>,
+        id: &Id,
+        context: &Context<'_, S>,
+    ) {
+        let stated = self.stated_parent(attributes, context);
+        let Some(watch) = watched::judge(site, stated, attributes) else {
+            return;
+        };
+        let kind = ids::Kind {
+            metadata: attributes.metadata(),
+            site: None,
+        };
+        let Some(own) = ids::new(kind) else {
+            session::count_lost(Cause::NoMemory);
+            return;
+        };
+        watched::new(self.source, site, own, (watch, stated), attributes);
+        self.keep(id, own.0, context);
+    }
+
+    fn stated_parent(&self, attributes: &Attributes<'_>, context: &Context<'_, S>) -> u64 {
+        spans::stated_parent(attributes.is_contextual(), attributes.parent(), |id| {
+            self.recorded_around(id, context)
+        })
+    }
+
+    /// Has the registry keep the own id of a span.
+    fn keep(&self, id: &Id, own: u64, context: &Context<'_, S>) {
+        let recorded = Recorded {
+            source: self.source,
+            id: own,
+        };
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(recorded);
+            LAST.set((id.into_u64(), recorded));
+        }
     }
 
     #[inline(never)]
@@ -128,7 +177,7 @@ where
     /// The id of the span, or of the innermost one around it that is recorded.
     fn recorded_around(&self, id: &Id, context: &Context<'_, S>) -> Option<u64> {
         let mut around = context.span_scope(id)?;
-        around.find_map(|span| Some(self.recorded(&span.id(), context)?.0))
+        around.find_map(|span| self.recorded(&span.id(), context))
     }
 }
 
@@ -147,10 +196,15 @@ where
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let metadata = attributes.metadata();
-        let site = sites::site_of(metadata).filter(|site| site.is_on());
-        let (Some(site), Some(span)) = (site, context.span(id)) else {
+        let Some(site) = sites::site_of(metadata) else {
             return;
         };
+        if !site.is_on() {
+            if site.is_watched() {
+                self.new_watched(site, attributes, id, &context);
+            }
+            return;
+        }
         let kind = ids::Kind {
             metadata,
             site: Some(site),
@@ -159,27 +213,23 @@ where
             session::count_lost(Cause::NoMemory);
             return;
         };
-        let parent = spans::stated_parent(attributes.is_contextual(), attributes.parent(), |id| {
-            self.recorded_around(id, &context)
-        });
+        let parent = self.stated_parent(attributes, &context);
         spans::new(self.source, site, own, parent, attributes);
-        let recorded = Recorded {
-            source: self.source,
-            id: own,
-        };
-        span.extensions_mut().replace(recorded);
-        LAST.set((id.into_u64(), recorded));
+        self.keep(id, own, &context);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        if let Some((own, site)) = self.recorded(id, &context) {
-            spans::record(site, own, values);
+        if let Some((own, cell)) = self.known(id, &context) {
+            match cell.site() {
+                Some(site) => spans::record(site, own, values),
+                None => watched::record(own, cell, values),
+            }
         }
     }
 
     fn on_follows_from(&self, id: &Id, follows: &Id, context: Context<'_, S>) {
-        if let Some((own, _)) = self.recorded(id, &context)
-            && let Some((other, _)) = self.recorded(follows, &context)
+        if let Some(own) = self.recorded(id, &context)
+            && let Some(other) = self.recorded(follows, &context)
         {
             span_records::follows(own, other);
         }
@@ -187,28 +237,40 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
-        let is_on = |site: &Site| site.is_on();
+        let is_on = |site: &Site| site.is_on() || site.is_watched();
         if sites::is_log_callsite(metadata) || sites::site_of(metadata).is_some_and(is_on) {
             subscriber::emit(event, self.source, |id| self.recorded_around(id, &context));
         }
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if let Some((own, site)) = self.recorded(id, &context) {
-            spans::enter(self.source, site, own, session::now());
+        if let Some((own, cell)) = self.known(id, &context) {
+            match cell.site() {
+                Some(site) => spans::enter(self.source, site, own, session::now()),
+                None => watched::enter(self.source, own, cell),
+            }
         }
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        if let Some((own, _)) = self.recorded(id, &context) {
-            spans::exit(own);
+        if let Some((own, cell)) = self.known(id, &context) {
+            match cell.site() {
+                Some(_) => {
+                    spans::exit(own);
+                }
+                None => watched::exit(own, cell),
+            }
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if let Some((own, _)) = self.recorded(&id, &context) {
+        if let Some((own, cell)) = self.known(&id, &context) {
+            if cell.site().is_none() {
+                watched::close(own, cell);
+                return;
+            }
             span_records::close(own);
-            ids::cell(own).map(SpanCell::remove_handle);
+            cell.remove_handle();
         }
     }
 }

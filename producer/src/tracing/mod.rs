@@ -27,6 +27,7 @@ mod subscriber;
 mod texts;
 mod thread;
 mod values;
+mod watched;
 
 use tracing_core::{Dispatch, dispatcher};
 

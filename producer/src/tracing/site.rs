@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering::{self, Relaxed};
-use core::sync::atomic::{AtomicU8, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
@@ -24,6 +24,7 @@ use crate::description::{
 };
 use crate::event::emit::reserve_words;
 use crate::session;
+use crate::session::span_gate::{self, EVERYWHERE};
 
 /// Combinations of kinds that get a type of their own.
 const EXACT: usize = 4;
@@ -34,6 +35,8 @@ const OPTIONAL: usize = FIELDS_MAX + 1;
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
+/// It is on inside certain spans only, or it is a span and the filter asks for some.
+const WATCHED: u8 = 3;
 /// What the fields after the last one that is typed are called together.
 const FURTHER: &str = "…";
 
@@ -57,8 +60,10 @@ pub(super) struct Site {
     pub(super) hash: u64,
     /// Names of its fields, in the order of their indices.
     fields: Box<[&'static str]>,
-    /// [`UNKNOWN`], [`OFF`] or [`ON`].
+    /// [`UNKNOWN`], [`OFF`], [`ON`] or [`WATCHED`].
     state: AtomicU8,
+    /// The bits of the spans inside which it is on.
+    bits: AtomicU32,
     /// For an event: without and with a span that it names. For a span: made, late values.
     variants: [Variants; 2],
 }
@@ -213,11 +218,12 @@ impl Site {
             hash,
             fields,
             state: AtomicU8::new(UNKNOWN),
+            bits: AtomicU32::new(0),
             variants: Default::default(),
         }
     }
 
-    /// Whether the site was on when the filter last changed. A thread that comes while another one registers
+    /// Whether the site was simply on when the filter last changed. A thread that comes while another one registers
     /// the call site, and a child that was forked at that moment, ask the session here.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
@@ -227,25 +233,52 @@ impl Site {
         }
     }
 
+    /// Whether it was so inside certain spans, or is a span that may be asked for.
+    #[inline(always)]
+    pub(super) fn is_watched(&self) -> bool {
+        self.state.load(Relaxed) == WATCHED
+    }
+
+    /// Whether its records are wanted inside spans with these bits.
+    pub(super) fn is_permitted_in(&self, inside: u32) -> bool {
+        let bits = self.bits.load(Relaxed);
+        bits == EVERYWHERE || bits & inside != 0
+    }
+
     #[cold]
     fn look_first(&self) -> bool {
-        let Some(on) = self.ask() else {
+        let Some(bits) = self.ask() else {
             session::count_lost(Cause::Nested);
             return false;
         };
+        let state = self.state_of(bits);
         // Whoever was asked since knows of a later filter.
-        let _ = (self.state).compare_exchange(UNKNOWN, state_of(on), Relaxed, Relaxed);
-        on
+        if (self.state)
+            .compare_exchange(UNKNOWN, state, Relaxed, Relaxed)
+            .is_ok()
+        {
+            self.bits.store(bits, Relaxed);
+        }
+        state == ON
     }
 
-    /// Asks the session whether the site is on. `None`: this thread is registering a type; it asks later.
+    /// Asks the session whether the site is on somewhere. `None`: this thread is registering a type; it asks later.
     pub(super) fn look(&self) -> Option<bool> {
-        let on = self.ask()?;
-        self.state.store(state_of(on), Relaxed);
-        Some(on)
+        let bits = self.ask()?;
+        self.bits.store(bits, Relaxed);
+        self.state.store(self.state_of(bits), Relaxed);
+        Some(bits != 0)
     }
 
-    fn ask(&self) -> Option<bool> {
+    fn state_of(&self, bits: u32) -> u8 {
+        match bits {
+            0 => OFF,
+            EVERYWHERE if !(self.is_span && span_gate::is_on()) => ON,
+            _ => WATCHED,
+        }
+    }
+
+    fn ask(&self) -> Option<u32> {
         static UNUSED: TypeState = TypeState::new();
         let what = if self.is_span {
             What::SpanNew
@@ -255,9 +288,14 @@ impl Site {
         if REGISTERING.replace(true) {
             return None;
         }
-        let on = session::is_wanted(&self.event_type(what, &UNUSED));
+        let bits = session::bits_wanted(&self.event_type(what, &UNUSED));
         REGISTERING.set(false);
-        Some(on)
+        Some(bits)
+    }
+
+    /// Names of its fields, in the order of their indices.
+    pub(super) fn fields(&self) -> &[&'static str] {
+        &self.fields
     }
 
     /// Whether its records are known to be off, without a lock.
@@ -584,10 +622,6 @@ impl Variants {
             .map(|variant| variant.kinds)
             .chain(optional.map(|one| one.variant.kinds))
     }
-}
-
-fn state_of(on: bool) -> u8 {
-    if on { ON } else { OFF }
 }
 
 /// End of a field that starts at a whole word, as all do.

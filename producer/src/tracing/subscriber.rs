@@ -13,14 +13,14 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 
-use super::ids::SpanCell;
 use super::site::{Site, What};
 use super::thread::{Inside, Source, Step};
-use super::{ids, log_records, sites, spans, thread};
+use super::{ids, log_records, sites, spans, thread, watched};
 use crate::description::Level;
 use crate::description::Now;
 use crate::event::span_records;
 use crate::session;
+use crate::session::span_gate;
 
 /// Writes the events and spans of `tracing` as Ringmark's records.
 ///
@@ -57,7 +57,7 @@ impl Subscriber for Recorder {
         // lives, too, and while another thread registers it. A record of `log` has no site yet: its own one
         // decides when it comes.
         let site = sites::find(metadata);
-        site.is_none_or(|site| site.is_log || site.is_on())
+        site.is_none_or(|site| site.is_log || site.is_on() || site.is_watched())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -69,26 +69,36 @@ impl Subscriber for Recorder {
     #[inline]
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let metadata = attributes.metadata();
-        let site = sites::site_of(metadata).filter(|site| site.is_on());
+        let found = sites::site_of(metadata);
+        let site = found.filter(|site| site.is_on());
         let Some((id, cell)) = ids::new(ids::Kind { metadata, site }) else {
             if site.is_some() {
                 session::count_lost(Cause::NoMemory);
             }
             return Id::from_u64(ids::NONE);
         };
+        let stated =
+            || spans::stated_parent(attributes.is_contextual(), attributes.parent(), recorded_id);
         if let Some(site) = site {
-            let parent =
-                spans::stated_parent(attributes.is_contextual(), attributes.parent(), recorded_id);
-            let ticks = spans::new(Source::SUBSCRIBER, site, id, parent, attributes);
+            let ticks = spans::new(Source::SUBSCRIBER, site, id, stated(), attributes);
             thread::set_last(Step::New, id, cell, ticks);
+        } else if let Some(site) = found.filter(|site| site.is_watched()) {
+            let stated = stated();
+            if let Some(watch) = watched::judge(site, stated, attributes) {
+                let own = (id, cell);
+                watched::new(Source::SUBSCRIBER, site, own, (watch, stated), attributes);
+            }
         }
         Id::from_u64(id)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
         let id = span.into_u64();
-        if let Some(site) = ids::cell(id).and_then(SpanCell::site) {
-            spans::record(site, id, values);
+        if let Some(cell) = ids::cell(id) {
+            match cell.site() {
+                Some(site) => spans::record(site, id, values),
+                None => watched::record(id, cell, values),
+            }
         }
     }
 
@@ -106,23 +116,30 @@ impl Subscriber for Recorder {
     #[inline]
     fn enter(&self, span: &Id) {
         let id = span.into_u64();
-        if let Some(cell) = ids::cell(id)
-            && let Some(site) = cell.site()
-        {
-            let ticks = thread::ticks_after(Step::New, id, cell);
-            spans::enter(Source::SUBSCRIBER, site, id, ticks);
-            thread::forget_last(cell);
+        let Some(cell) = ids::cell(id) else {
+            return;
+        };
+        match cell.site() {
+            Some(site) => {
+                let ticks = thread::ticks_after(Step::New, id, cell);
+                spans::enter(Source::SUBSCRIBER, site, id, ticks);
+                thread::forget_last(cell);
+            }
+            None => watched::enter(Source::SUBSCRIBER, id, cell),
         }
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
         let id = span.into_u64();
-        if let Some(cell) = ids::cell(id)
-            && cell.site().is_some()
-        {
+        let Some(cell) = ids::cell(id) else {
+            return;
+        };
+        if cell.site().is_some() {
             let ticks = spans::exit(id);
             thread::set_last(Step::Exit, id, cell, ticks);
+        } else {
+            watched::exit(id, cell);
         }
     }
 
@@ -140,9 +157,11 @@ impl Subscriber for Recorder {
             return false;
         };
         // Before the cell can be another span's.
-        let is_recorded = cell.site().is_some();
+        if cell.site().is_none() {
+            return watched::close(id, cell);
+        }
         let last = cell.remove_handle();
-        if last && is_recorded {
+        if last {
             span_records::close_at(thread::ticks_after(Step::Exit, id, cell), id);
         }
         last
@@ -159,7 +178,7 @@ impl Subscriber for Recorder {
 /// The id of a span of ours, if it is recorded.
 fn recorded_id(id: &Id) -> Option<u64> {
     let id = id.into_u64();
-    ids::cell(id).and_then(SpanCell::site).map(|_| id)
+    ids::cell(id).filter(|cell| cell.is_recorded()).map(|_| id)
 }
 
 /// Records an event; `own_id` makes the recorded id of a span out of `tracing`'s.
@@ -182,6 +201,17 @@ fn emit_any(site: &'static Site, event: &Event<'_>, source: Source, stated: u64)
     if site.is_log && log_records::emit(event) {
         return;
     }
+    if site.is_watched() {
+        if let Some(inside) = watched::inside(site, stated) {
+            span_gate::as_if_inside(inside, || record_event(site, event, source, stated));
+        }
+        return;
+    }
+    record_event(site, event, source, stated);
+}
+
+/// Writes it, inside the stated span, or where its thread is.
+fn record_event(site: &'static Site, event: &Event<'_>, source: Source, stated: u64) {
     let visit = |visitor: &mut dyn Visit| event.record(visitor);
     match (stated, thread::inside(source)) {
         (0, Inside::Last) => site.record_any(What::Event, Now::Clock, [], &visit),

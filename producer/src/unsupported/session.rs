@@ -184,6 +184,66 @@ pub(crate) fn now() -> u64 {
     0
 }
 
+/// No thread has a clock.
+#[inline(always)]
+pub(crate) fn now_at_once() -> Option<u64> {
+    None
+}
+
+/// Filters by spans: there are none.
+pub(crate) mod span_gate {
+    use ringmark_format::span_condition::SpanValue;
+
+    use super::super::ring::SpanPlace;
+
+    pub(crate) fn is_on() -> bool {
+        false
+    }
+
+    pub(crate) fn permits(_type_id: u32) -> bool {
+        false
+    }
+
+    pub(crate) fn permits_in(_type_id: u32, _inside: u32) -> bool {
+        false
+    }
+
+    pub(crate) fn inside() -> u32 {
+        0
+    }
+
+    pub(crate) fn as_if_inside<R>(_bits: u32, work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    pub(crate) fn enter_at(place: SpanPlace, _bits: u32) -> SpanPlace {
+        place
+    }
+
+    pub(crate) fn leave_at(place: SpanPlace) -> SpanPlace {
+        place
+    }
+
+    /// The conditions that a span meets: none.
+    pub(crate) struct Matching;
+
+    impl Matching {
+        pub(crate) fn of_span<'f>(_name: &str, _fields: impl Iterator<Item = &'f str>) -> Self {
+            Self
+        }
+
+        pub(crate) fn asks_for(&self, _field: &str) -> bool {
+            false
+        }
+
+        pub(crate) fn see(&mut self, _field: &str, _value: SpanValue<'_>) {}
+
+        pub(crate) fn met(&self) -> (u32, u32) {
+            (0, 0)
+        }
+    }
+}
+
 /// Reserves no record.
 #[inline(always)]
 pub(crate) fn reserve_slow(
@@ -205,6 +265,18 @@ pub(crate) fn reserve_slow_from(
     _ticks: u64,
 ) -> Option<Reservation<'static>> {
     None
+}
+
+/// The signals of the calling thread, held until this is dropped: none are.
+#[derive(Debug)]
+pub struct HeldSignals;
+
+impl HeldSignals {
+    /// Holds none.
+    #[must_use]
+    pub const fn hold() -> Self {
+        Self
+    }
 }
 
 /// Nothing is recorded here.

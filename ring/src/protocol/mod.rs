@@ -17,7 +17,7 @@
 //!   stack of their thread ([`span_stack`]), `own_rings` links the rings of one thread.
 //! - A session: [`directory`] hands out slots, [`schema_log`] carries the schema, [`mailbox`] the
 //!   requests of a controller.
-//! - The control path inside the producer: [`control_lock`], [`lease`], [`published_static`]. They
+//! - The control path inside the producer: [`control_lock`], [`lease`], [`published_static`], [`withdrawal`]. They
 //!   are process-private, but their orderings stand in the same table.
 //!
 //! # Life of a page
@@ -135,4 +135,5 @@ pub mod single_instruction;
 pub mod slot;
 pub mod span_stack;
 pub mod sync;
+pub mod withdrawal;
 pub mod writer;

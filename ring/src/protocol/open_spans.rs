@@ -218,20 +218,29 @@ impl Writer {
     /// happens where the place is none of this thread's.
     #[inline(always)]
     pub fn pop_span(&self, place: SpanPlace) {
-        let frame = self.top().wrapping_sub(FRAME_WORDS);
-        if frame.addr() == place.frame {
-            // SAFETY: invariant 3 of `span_stack`: a place is a frame of a stack, or its end, which
-            // lies after every `top`.
-            free(unsafe { &*frame });
-            self.set_top(frame);
-        } else {
+        if !self.pop_top(place) {
             self.pop_below(place);
         }
     }
 
+    /// The same in the common case. `false`: it is not, and nothing has changed.
+    #[inline(always)]
+    #[must_use]
+    pub fn pop_top(&self, place: SpanPlace) -> bool {
+        let frame = self.top().wrapping_sub(FRAME_WORDS);
+        let is_top = frame.addr() == place.frame;
+        if is_top {
+            // SAFETY: invariant 3 of `span_stack`: a place is a frame of a stack, or its end, which
+            // lies after every `top`.
+            free(unsafe { &*frame });
+            self.set_top(frame);
+        }
+        is_top
+    }
+
     /// The same for a span that others lie above, or that is none of this thread's.
     #[cold]
-    fn pop_below(&self, place: SpanPlace) {
+    pub fn pop_below(&self, place: SpanPlace) {
         if let Some(stack) = self.span_stack()
             && let Some(frame) = place.frame_in(stack)
         {

@@ -126,3 +126,18 @@ pub(crate) fn frame_recheck_fence() {
         crate::protocol::sync::fence(Ordering::Acquire); // [F4] pairs with [F1]
     }
 }
+
+/// After a condition began to hold, before what depends on it is taken away: of two threads that each write one word
+/// and look at the other's, one sees what the other wrote.
+pub(crate) fn withdrawal_fence() {
+    if !weakened("G1") {
+        crate::protocol::sync::fence(Ordering::SeqCst); // [G1] pairs with [G2]
+    }
+}
+
+/// The other side: after it was given back, before the condition is looked at.
+pub(crate) fn giving_back_fence() {
+    if !weakened("G2") {
+        crate::protocol::sync::fence(Ordering::SeqCst); // [G2] pairs with [G1]
+    }
+}

@@ -149,6 +149,12 @@ impl<'w> Reservation<'w> {
         })
     }
 
+    /// Has `fill` write into memory of the caller's as if it were a payload: to look at what a record
+    /// would hold.
+    pub fn fill_words(writer: &'w Writer, words: &[AtomicU64], fill: impl FnOnce(&mut Self)) {
+        fill(&mut Self::in_frame(writer, words));
+    }
+
     /// The same record after a TIME_EXTEND at `header`, whose commit commits both: to readers
     /// they appear at once, or as one BUSY or CANCELLED span.
     pub(crate) fn behind_extension(mut self, header: &AtomicU64) -> Self {

@@ -84,6 +84,28 @@ impl SpanPlace {
     /// The place of a span that stands nowhere: its thread has no stack.
     pub const NONE: Self = Self { frame: 0 };
 
+    /// Marks of a place are less than this.
+    #[cfg(not(loom))]
+    pub const MARKS: usize = FRAME_BYTES;
+
+    /// The same place with a mark, from 1: so it is never the common case of a pop.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn with_mark(self, mark: usize) -> Self {
+        Self {
+            frame: self.frame | (mark % Self::MARKS),
+        }
+    }
+
+    /// The place without its mark, and the mark; 0: it has none.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn without_mark(self) -> (Self, usize) {
+        let mark = self.frame % Self::MARKS;
+        let frame = self.frame - mark;
+        (Self { frame }, mark)
+    }
+
     /// Number of the frame in this stack, from 1; [`FRAMES`] + 1: the span is only counted; `None`:
     /// it does not stand here.
     #[must_use]

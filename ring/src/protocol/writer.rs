@@ -223,6 +223,12 @@ impl Writer {
         self.clock.load(Relaxed) as u32
     }
 
+    /// Takes the writer's clock away, so that every record of this moment takes the cold path, or gives it
+    /// back: `number` is 0, or that of the session's clock. Any thread may take it away.
+    pub fn set_clock(&self, number: u32) {
+        self.clock.store(u64::from(number), Relaxed);
+    }
+
     /// Whether the writer has a ring. `false` before the first attach, after the seal, and in a
     /// forked child.
     pub fn is_attached(&self) -> bool {

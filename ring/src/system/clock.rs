@@ -50,9 +50,11 @@ pub fn read(number: u32) -> u64 {
     }
 }
 
+/// The clocks that [`read`] reads out of line.
 #[cold]
 #[inline(never)]
-fn read_other(number: u32) -> u64 {
+#[must_use]
+pub fn read_other(number: u32) -> u64 {
     const COARSE: u32 = Clock::Coarse as u32;
     const MONOTONIC: u32 = Clock::Monotonic as u32;
     match number {

@@ -26,7 +26,8 @@ Examples:
   ringmark events run.rmk --json
   ringmark events -p 812
   ringmark events -p 812 --disable '*' --category noise
-  ringmark events -p 812 --enable 'request.*' --level debug")]
+  ringmark events -p 812 --enable 'request.*' --level debug
+  ringmark events -p 812 --enable '*' --inside 'order[id=42]'")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

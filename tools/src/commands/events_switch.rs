@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringmark_format::schema::Level;
 use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
+use ringmark_format::span_condition::SpanCondition;
 use ringmark_reader::{Access, Session, control, find};
 
 use crate::input::rings;
@@ -44,6 +45,16 @@ pub(super) struct SwitchOptions {
     /// Switch only this level and more important ones
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, requires = "switch")]
     level: Option<Level>,
+    /// Switch them on inside spans of this name whose fields have these values only, such as
+    /// 'order[id=42]'; the spans themselves, too
+    #[arg(
+        long,
+        value_name = "SPAN",
+        value_parser = parse_spans,
+        requires = "enable",
+        conflicts_with = "disable"
+    )]
+    inside: Option<String>,
     /// Switch only this category
     #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern, requires = "switch")]
     category: Option<String>,
@@ -65,6 +76,15 @@ fn parse_pattern(text: &str) -> Result<String, String> {
         ));
     }
     Ok(text.to_owned())
+}
+
+/// It is a word of the request, too.
+fn parse_spans(text: &str) -> Result<String, String> {
+    let spans = parse_pattern(text)?;
+    match SpanCondition::parse(&spans) {
+        Some(condition) => Ok(condition.to_string()),
+        None => Err(format!("found {text:?}, expected SPAN[FIELD=VALUE]")),
+    }
 }
 
 fn parse_level(text: &str) -> Result<Level, String> {
@@ -144,6 +164,7 @@ impl SwitchRequest<'_> {
             name: self.pattern,
             level: self.options.level,
             category: self.options.category.as_deref(),
+            inside: self.options.inside.as_deref(),
         }
     }
 

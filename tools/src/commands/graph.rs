@@ -11,8 +11,8 @@ use ringmark_console::wide::WideOption;
 use ringmark_console::width::{SHORTEST_NAME, shorten, width};
 use ringmark_console::{Exit, Failure, Sink, Style, note, printable};
 use ringmark_decoder::{
-    CallGraph, CallJsonWriter, CallLimits, Calls, ChosenCalls, Dump, Filter, GraphLine, OpenCall,
-    Output, Session, Step, WordForms,
+    CallGraph, CallJsonWriter, CallLimits, Calls, ChosenCalls, Dump, Filter, Function, GraphLine,
+    OpenCall, Output, Session, Step, WordForms,
 };
 
 use crate::input::trace_files::Input;
@@ -20,6 +20,7 @@ use crate::input::{notices, rings};
 use crate::options::calls::CallOptions;
 use crate::options::event_filter::no_name;
 use crate::tables::cover;
+use crate::tracing::source_places::SourcePlaces;
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,12 @@ char; arguments after the last that is named are left out.
 --only leaves that out. --where may name took, and arg1 … and result, if they
 were recorded. 'report --by thread,name' sums up by thread.
 
+--srcline tells functions of equal name apart: 'seek() [/src/file.c:12]'. The
+files that were traced must be there; of stripped ones the separate file is
+looked for by its build id, and where .gnu_debuglink says.
+
 Examples:
+  ringmark graph run.rmk --srcline
   ringmark graph run.rmk --types 'seek@arg1/i32,arg2/i64,result/i64'
   ringmark graph run.rmk --name handle --where 'took>20ms' -n 50
   ringmark graph run.rmk --min-time 100us
@@ -79,6 +85,10 @@ pub(crate) struct Args {
     /// given several times
     #[arg(long, value_name = "FUNCTION@arg1/FORM,…", conflicts_with = "json")]
     types: Vec<String>,
+    /// Show behind each function the file and line of the source where it begins, from its file or the
+    /// separate one with its debug information
+    #[arg(long, conflicts_with = "json")]
+    srcline: bool,
     /// End after N lines; with --json after N calls
     #[arg(short = 'n', value_name = "N")]
     lines: Option<u64>,
@@ -153,8 +163,17 @@ impl Args {
         Ok(forms)
     }
 
-    fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+    fn words(&self, dump: &Dump) -> Result<Words, Failure> {
+        let places = match self.srcline {
+            true => SourcePlaces::of(dump),
+            false => SourcePlaces::default(),
+        };
         let forms = self.forms()?;
+        Ok(Words { forms, places })
+    }
+
+    fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+        let words = self.words(dump)?;
         let filter = self.calls.filter(dump)?;
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
@@ -175,7 +194,7 @@ impl Args {
         let mut write = |line: &GraphLine<'_>| {
             lines += 1;
             if written.is_ok() && self.lines.is_none_or(|most| lines <= most) {
-                written = write_line(line, &forms, shown, &mut out);
+                written = write_line(line, &words, shown, &mut out);
             }
         };
         let mut calls = calls()?;
@@ -351,10 +370,16 @@ fn write_heading(shown: Shown, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", &rule[..end])
 }
 
+/// What is said of functions besides their names.
+struct Words {
+    forms: WordForms,
+    places: SourcePlaces,
+}
+
 /// Writes a line: time, thread if there are several, then what it says, indented by its depth.
 fn write_line(
     line: &GraphLine<'_>,
-    forms: &WordForms,
+    words: &Words,
     shown: Shown,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -374,7 +399,8 @@ fn write_line(
     let indent = (2 * line.depth as usize).min(deepest.min(200));
     head.extend(iter::repeat_n(' ', indent));
     let mut text = Vec::new();
-    line.text_in(forms, &mut text);
+    let place_of = |session: &Session, function: &Function| words.places.get(session, function);
+    line.text_in(&words.forms, &place_of, &mut text);
     let Some(columns) = shown.columns else {
         write!(out, "{head}{on}")?;
         out.write_all(&text)?;

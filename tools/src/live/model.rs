@@ -11,6 +11,7 @@ use ringmark_reader::{Look, RingLook};
 use super::history::History;
 use super::names::{Coverage, NameRow, Names, Order};
 use super::watch::{About, OpenThreadText, SessionTick, Tick};
+use crate::tables::filling::Filling;
 use ringmark_console::printable;
 
 /// How often something happened.
@@ -46,6 +47,10 @@ pub(crate) struct RingRow {
     pub(crate) ring_bytes: u64,
     pub(crate) fill_percent: u64,
     pub(crate) window_ns: Option<u64>,
+    page_bytes: u32,
+    pages: u32,
+    /// Mean bytes of an event, with its share of a page's header; 0: no page is full yet.
+    event_bytes: f64,
     pub(crate) events: Counter,
     pub(crate) lost: Counter,
     /// Its thread has ended.
@@ -241,7 +246,23 @@ fn ring_bytes(ring: &RingLook) -> u64 {
     u64::from(ring.info.pages) * u64::from(ring.info.page_bytes)
 }
 
+/// Mean bytes of an event in the pages that are full.
+fn event_bytes(ring: &RingLook) -> f64 {
+    let bytes = ring.info.produced * u64::from(ring.info.page_bytes);
+    bytes as f64 / ring.events.max(1) as f64
+}
+
 impl RingRow {
+    /// How fast it fills; `None`: it is not known.
+    pub(crate) fn filling(&self) -> Option<Filling> {
+        let bytes_per_s = self.events.per_s * self.event_bytes;
+        (bytes_per_s > 0.0).then_some(Filling {
+            pages: self.pages,
+            page_bytes: self.page_bytes,
+            bytes_per_s,
+        })
+    }
+
     fn of(before: Option<Self>, pid: u32, ring: &RingLook, seconds: Option<f64>) -> Self {
         let (mut events, mut lost) =
             before.map_or_else(Default::default, |row| (row.events, row.lost));
@@ -255,6 +276,9 @@ impl RingRow {
             ring_bytes: ring_bytes(ring),
             fill_percent: ring.info.fill_percent(),
             window_ns: ring.window_ns,
+            page_bytes: ring.info.page_bytes,
+            pages: ring.info.pages,
+            event_bytes: event_bytes(ring),
             events,
             lost,
             is_over: ring.info.state == state::SEALED,

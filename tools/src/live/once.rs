@@ -112,6 +112,7 @@ fn ring_json(ring: &RingRow) -> Value {
         "lost_per_s": ring.lost.per_s,
         "fill_percent": ring.fill_percent,
         "window_s": ring.window_ns.map(|ns| ns as f64 / 1e9),
+        "lasts_s": ring.filling().map(|filling| filling.lasts_s()),
         "ring_bytes": ring.ring_bytes,
     })
 }

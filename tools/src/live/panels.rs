@@ -6,6 +6,7 @@ use super::history::History;
 use super::model::{Counter, Model, OpenRow, RingRow, SessionRow};
 use super::names::NameRow;
 use super::ui::{Panel, Ui};
+use crate::tables::filling::{self, lasting};
 use ringmark_console::units::{count, counted, duration};
 use ringmark_console::width::shorten;
 use ringmark_console::{Style, Table};
@@ -242,6 +243,7 @@ fn rings(model: &Model, ui: &Ui, look: Look, shown: Rows) -> Titled {
             (">EVENTS/S", 10),
             (">FILL", 5),
             (">WINDOW", 7),
+            (">LASTS", 7),
             (">LOST", 6),
             ("TREND", look.trend.unwrap_or(0)),
             ("THREAD", 10),
@@ -260,8 +262,10 @@ fn rings(model: &Model, ui: &Ui, look: Look, shown: Rows) -> Titled {
         0 => String::new(),
         over => format!(", and {} of ended threads", count(over as u64)),
     };
+    let minute = filling::for_a_minute(rows.iter().filter_map(|row| row.filling()));
+    let minute = minute.map_or_else(String::new, |minute| format!("; {}", minute.in_short()));
     Titled {
-        title: format!("{}{ended}", counted(rows.len() as u64, "ring")),
+        title: format!("{}{ended}{minute}", counted(rows.len() as u64, "ring")),
         table,
         rows: rows.len(),
     }
@@ -273,6 +277,8 @@ fn ring_cells(row: &RingRow, look: Look) -> Vec<String> {
         rate(row.events.per_s),
         format!("{} %", row.fill_percent),
         row.window_ns.map_or_else(|| "-".to_owned(), duration),
+        row.filling()
+            .map_or_else(|| "-".to_owned(), |filling| lasting(filling.lasts_s())),
         lost(&row.lost, look.style),
         row.thread.clone(),
     ]

@@ -177,7 +177,7 @@ fn what_matters_is_on_a_screen_of_80_by_24() {
         "64 rings",
         " 4.5 %  30.0 %         50  6.00 ms  6.00 ms  ████████  a_name",
         "1.30 ms  要求を処…終わらない  要求を処",
-        " 1,000  100 %   3.20 s   2,900  ████████  ",
+        " 1,000  100 %   3.20 s   9.67 s   2,900  ████████  ",
     ] {
         assert!(text.contains(wanted), "{wanted:?} in\n{text}");
     }

@@ -5,6 +5,7 @@ pub(crate) mod change_table;
 pub(crate) mod chosen_table;
 pub(crate) mod cover;
 pub(crate) mod event_table;
+pub(crate) mod filling;
 pub(crate) mod host_table;
 mod json_row;
 pub(crate) mod path_table;

@@ -8,7 +8,8 @@ use ringmark_reader::SessionInfo;
 use ringmark_reader::info::RingInfo;
 use serde_json::json;
 
-use ringmark_console::units::{count, duration, size};
+use super::filling::{self, Filling, lasting};
+use ringmark_console::units::{count, size};
 use ringmark_console::{Table, printable};
 
 /// How many events were begun in each ring, at one moment.
@@ -42,11 +43,6 @@ pub(crate) struct RingRow {
     window_s: Option<f64>,
     wait_ns: u64,
 }
-
-/// The history for which a size of rings is said, in seconds.
-const HISTORY_S: f64 = 60.0;
-/// Most bytes of a ring that is advised.
-const ADVISED_MAX: u64 = 1 << 40;
 
 /// The rings of a session that `dump` has; `before` was counted that many seconds earlier.
 pub(crate) fn rows(
@@ -90,44 +86,12 @@ fn event_bytes(slot: &Slot) -> f64 {
 
 /// A line about how long the rings last, and the settings with which each lasts a minute; `None`: no events come.
 pub(crate) fn history(rings: &[RingRow]) -> Option<String> {
-    let lasting = rings.iter().filter_map(RingRow::lasts_s);
-    let shortest = lasting.fold(f64::INFINITY, f64::min);
-    if shortest == f64::INFINITY {
-        return None;
-    }
-    if shortest >= HISTORY_S {
-        return Some("at this rate each ring lasts a minute or longer".to_owned());
-    }
-    let fastest = rings
-        .iter()
-        .map(|ring| ring.bytes_per_s)
-        .fold(0.0, f64::max);
-    let pages = rings.iter().map(|ring| u64::from(ring.page_bytes));
-    // The oldest page is gone before the newest one is full.
-    let wanted = (fastest * HISTORY_S) as u64 + pages.max().unwrap_or(0);
-    let ring = wanted.min(ADVISED_MAX).next_power_of_two();
-    // The first half of a session has rings of the wanted size.
-    let session = (2 * ring)
-        .saturating_mul(rings.len() as u64)
-        .next_power_of_two();
-    let (ring, session) = (setting(ring), setting(session));
-    Some(format!(
-        "at this rate the busiest ring lasts {}; for 60 s: RINGMARK=ring={ring},session={session}",
-        lasting_words(shortest)
-    ))
-}
-
-fn lasting_words(seconds: f64) -> String {
-    duration((seconds * 1e9) as u64)
-}
-
-/// A power of two of bytes, as settings have it.
-fn setting(bytes: u64) -> String {
-    match bytes.trailing_zeros() {
-        30.. => format!("{}G", bytes >> 30),
-        20.. => format!("{}M", bytes >> 20),
-        _ => format!("{}K", (bytes >> 10).max(4)),
-    }
+    let filling = || rings.iter().filter_map(RingRow::filling);
+    filling().next()?;
+    Some(match filling::for_a_minute(filling()) {
+        Some(short) => short.settings(rings.len()),
+        None => "at this rate each ring lasts a minute or longer".to_owned(),
+    })
 }
 
 fn slot_of(session: &Session, index: u32) -> Option<&Slot> {
@@ -156,7 +120,7 @@ pub(crate) fn table(rings: &[RingRow]) -> Table {
             count(ring.lost),
             ring.window_s
                 .map_or("-".to_owned(), |s| format!("{s:.3} s")),
-            ring.lasts_s().map_or("-".to_owned(), lasting_words),
+            ring.lasts_s().map_or("-".to_owned(), lasting),
         ]);
     }
     table
@@ -167,10 +131,18 @@ impl RingRow {
         u64::from(self.pages) * u64::from(self.page_bytes)
     }
 
+    /// How fast it fills; `None`: nothing is written.
+    fn filling(&self) -> Option<Filling> {
+        (self.bytes_per_s > 0.0).then_some(Filling {
+            pages: self.pages,
+            page_bytes: self.page_bytes,
+            bytes_per_s: self.bytes_per_s,
+        })
+    }
+
     /// How long what is written now stays at the present rate, in seconds; `None`: nothing is written.
     fn lasts_s(&self) -> Option<f64> {
-        let kept = u64::from(self.pages.saturating_sub(1)) * u64::from(self.page_bytes);
-        (self.bytes_per_s > 0.0).then(|| kept as f64 / self.bytes_per_s)
+        self.filling().map(|filling| filling.lasts_s())
     }
 
     /// The ring as an item of `threads`.
@@ -226,11 +198,5 @@ mod tests {
             quiet.as_deref(),
             Some("at this rate each ring lasts a minute or longer")
         );
-    }
-
-    #[test]
-    fn sizes_are_those_of_settings() {
-        let sizes = [1 << 12, 1 << 18, 1 << 23, 1 << 34].map(setting);
-        assert_eq!(sizes, ["4K", "256K", "8M", "16G"]);
     }
 }

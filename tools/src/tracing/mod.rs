@@ -15,6 +15,7 @@ pub(crate) mod preload;
 pub(crate) mod profiles;
 pub(crate) mod requests;
 pub(crate) mod rings;
+pub(crate) mod source_places;
 pub(crate) mod surroundings;
 pub(crate) mod tracer_session;
 pub(crate) mod triggers;
