@@ -10,5 +10,5 @@ pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::arch::function_site;
-pub use crate::session::{HeldSignals, helper, raw, without_trace};
+pub use crate::session::{helper, raw, without_trace};
 pub use crate::setup::reference;

@@ -9,7 +9,7 @@ use std::fs;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use ringmark::__private::HeldSignals;
+use ringmark::__private::helper::HeldSignals;
 use rustix::process::{Pid, getpid};
 use rustix::thread::{Timespec, gettid, nanosleep};
 

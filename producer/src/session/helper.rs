@@ -3,6 +3,7 @@
 use rustix::thread::futex;
 
 use super::core::Core;
+pub use super::held_signals::HeldSignals;
 use super::process;
 use super::warm::futex_half;
 use crate::thread_block;

@@ -72,7 +72,6 @@ pub use attach::{attach_thread, does_own_work};
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_lost;
 pub(crate) use core::{now, now_at_once};
-pub use held_signals::HeldSignals;
 pub use life::Session;
 pub(crate) use life::{start, start_from_env};
 pub(crate) use pin::{is_in_program, keep_mapped};

@@ -267,18 +267,6 @@ pub(crate) fn reserve_slow_from(
     None
 }
 
-/// The signals of the calling thread, held until this is dropped: none are.
-#[derive(Debug)]
-pub struct HeldSignals;
-
-impl HeldSignals {
-    /// Holds none.
-    #[must_use]
-    pub const fn hold() -> Self {
-        Self
-    }
-}
-
 /// Nothing is recorded here.
 #[must_use]
 pub const fn does_own_work() -> bool {
@@ -317,6 +305,18 @@ pub fn without_trace<R>(_work: impl FnOnce() -> R) -> Option<R> {
 
 /// The helper thread: there is none.
 pub mod helper {
+    /// The signals of the calling thread, held until this is dropped: none are.
+    #[derive(Debug)]
+    pub struct HeldSignals;
+
+    impl HeldSignals {
+        /// Holds none.
+        #[must_use]
+        pub const fn hold() -> Self {
+            Self
+        }
+    }
+
     /// Tells no asker that a library works on its request.
     pub fn working() {}
 
