@@ -483,7 +483,7 @@ fn the_selection_is_switched_while_the_program_runs() {
     assert!(status.contains("\ngraph: --max-depth 2\n"), "{status}");
     let refused = ask("start -T function -F leaf --detach");
     let expected = "the tracer \"graph\" selects calls by those around them (--max-depth, --inside, --caller), which only \
-                    one tracer can that is on alone: stop \"function\" first";
+                    one tracer can that is on alone: stop \"graph\" first";
     functions::expect_error(refused, 4, expected);
     let _ = ask("set --max-depth off --inside middle --caller leaf").expect_code(0);
     let status = checked(&ask("status --json").expect_code(0).stdout_text());
@@ -525,6 +525,12 @@ fn what_a_kind_cannot_select_is_refused() {
         let expected =
             "a tracer of kind profile acts where a call begins: expected kind graph or function";
         functions::expect_error(ask(&format!("{profile} {option}")), 4, expected);
+        let run = ringmark(
+            &fixture,
+            &format!("run --kind profile {option} -- true"),
+            &[],
+        );
+        functions::expect_error(run, 2, expected);
     }
     let outside = "start -F leaf --inside middle --trigger leaf:exit=snapshot --detach";
     let expected = "calls outside the functions of --inside are not followed to their end";

@@ -86,12 +86,15 @@ fn make_up_the_running_time_of_the_calls_that_they_met() {
     }
     let slow = printed(&fixture, &trace, "report --name knead --slowest 1 --json");
     let ran = slow[0]["ran_in"].as_array().expect("stacks");
-    let is_own = |of: &Value| {
+    let is_in = |of: &Value, name: &str| {
         of["functions"]
             .as_array()
-            .is_some_and(|all| all.contains(&"knead".into()))
+            .is_some_and(|all| all.contains(&name.into()))
     };
-    assert!(!ran.is_empty() && ran.iter().all(is_own), "{slow:?}");
+    assert!(is_in(&ran[0], "knead"), "the most: {slow:?}");
+    // One may come while the tracer opens or closes the call.
+    let is_own = |of: &Value| is_in(of, "knead") || is_in(of, "libringmark_functions.so");
+    assert!(ran.iter().all(is_own), "{slow:?}");
     let mut folded = tool(&fixture);
     folded.args(["export", "--format", "folded", "--samples", "-o", "-"]);
     let folded = run(folded.arg(&trace), LIMIT).expect("ringmark");

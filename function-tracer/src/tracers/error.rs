@@ -60,13 +60,13 @@ pub enum TracerError {
     /// Two tracers are on, and one of them selects calls.
     #[error(
         "the tracer {selecting:?} selects calls by those around them (--max-depth, --inside, --caller), \
-         which only one tracer can that is on alone: stop {other:?} first, or select functions only"
+         which only one tracer can that is on alone: stop {beside:?} first, or select functions only"
     )]
     SelectsAlone {
         /// The tracer that selects calls.
         selecting: String,
-        /// Another one that is on.
-        other: String,
+        /// The one that is on already.
+        beside: String,
     },
     /// The processor checks return addresses, so the ends of calls are not seen.
     #[error(

@@ -323,10 +323,18 @@ impl Tracers {
         let selecting = on().find(|tracer| tracer.selects_calls());
         let other = selecting.and_then(|one| on().find(|tracer| tracer.number != one.number));
         match selecting.zip(other) {
-            Some((selecting, other)) => Err(TracerError::SelectsAlone {
-                selecting: selecting.name.clone(),
-                other: other.name.clone(),
-            }),
+            Some((selecting, other)) => {
+                let changed = self.tracers[place].number;
+                let beside = if other.number == changed {
+                    selecting
+                } else {
+                    other
+                };
+                Err(TracerError::SelectsAlone {
+                    selecting: selecting.name.clone(),
+                    beside: beside.name.clone(),
+                })
+            }
             None => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::R
     } else if figures.functions.is_empty() && profiles.is_empty() && wants_functions {
         drop(out);
         note(
-            "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
+            "no call of a function was recorded: do --filter, --inside and --caller match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
         );
         out = io::stderr().lock();
     }

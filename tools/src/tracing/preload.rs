@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::sites::{Headers, in_file};
+use ringmark_function_tracer::tracers::TracerError;
 use rustix::process::{getegid, geteuid};
 
 use super::library::library;
@@ -86,11 +88,25 @@ impl FunctionOptions {
         names.check()?;
         self.choice.check(names.syntax)?;
         self.triggers.check(names.syntax)?;
+        self.check_ends(kind)?;
         Ok(Some(Wanted {
             kind,
             names,
             options: self,
         }))
+    }
+
+    /// Checks that what is chosen by the ends of calls is recorded there.
+    fn check_ends(&self, kind: &str) -> Result<(), Failure> {
+        let callers = self.choice.caller.iter().any(|pattern| !pattern.is_empty());
+        let is_timed = self.detail.min_time.is_some_and(|time| !time.is_zero());
+        let profile = TracerKind::Profile.name();
+        if kind == profile && (callers || is_timed) {
+            return Err(Failure::usage(
+                TracerError::ActsAtEntry { kind: profile }.to_string(),
+            ));
+        }
+        Ok(())
     }
 }
 
