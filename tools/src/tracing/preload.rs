@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::sites::{Headers, in_file};
-use ringmark_function_tracer::tracers::TracerError;
 use rustix::process::{getegid, geteuid};
 
 use super::library::library;
@@ -96,14 +95,14 @@ impl FunctionOptions {
         }))
     }
 
-    /// Checks that what is chosen by the ends of calls is recorded there.
+    /// Checks that what is chosen by the ends of calls is recorded there, before the program starts.
     fn check_ends(&self, kind: &str) -> Result<(), Failure> {
         let callers = self.choice.caller.iter().any(|pattern| !pattern.is_empty());
         let is_timed = self.detail.min_time.is_some_and(|time| !time.is_zero());
-        let profile = TracerKind::Profile.name();
-        if kind == profile && (callers || is_timed) {
+        if kind == TracerKind::Profile.name() && (callers || is_timed) {
             return Err(Failure::usage(
-                TracerError::ActsAtEntry { kind: profile }.to_string(),
+                "a tracer of kind profile acts where a call begins: expected kind graph or function for \
+                 calls by their duration (--min-time) or by what they lead to (--caller)",
             ));
         }
         Ok(())
